@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.config import (
+    backend,
     epsilon,
     floatx,
     image_data_format,
@@ -18,11 +19,6 @@ from pydtconv.ops.table import promoted
 from pydtconv.suggest import refusal
 from pydtconv.utils.sequences import standardize_dtype
 from pydtconv.utils.session import clear_session
-
-
-def backend() -> str:
-    """ "pydtconv"."""
-    return "pydtconv"
 
 
 def int_shape(x: Any) -> tuple[int | None, ...]:

@@ -48,6 +48,11 @@ def set_floatx(value: str) -> None:
     dtype_policies.set_default(value)
 
 
+def backend() -> str:
+    """The name "pydtconv", where Keras has "jax" or "torch"."""
+    return "pydtconv"
+
+
 def epsilon() -> float:
     """The small number that keeps divisions and logarithms finite."""
     return _epsilon

@@ -65,9 +65,9 @@ def objects_in_scope() -> dict[str, Any]:
 
 
 @contextmanager
-def custom_object_scope(custom_objects: Mapping[str, Any]) -> Iterator[None]:
+def custom_object_scope(custom_objects: Mapping[str, Any] | None) -> Iterator[None]:
     """Inside, custom_objects are found by their names."""
-    _scopes.tables.append(dict(custom_objects))
+    _scopes.tables.append(dict(custom_objects or {}))
     try:
         yield
     finally:
