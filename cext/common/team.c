@@ -1,6 +1,6 @@
 /* Teams of threads: what GCC's OpenMP pragmas become here, in the place of its library (libgomp).
  *
- * Three things are different from libgomp's, all for steps of many short parallel functions and for machines that
+ * Some things are different from libgomp's, all for steps of many short parallel functions and for machines that
  * others use, too:
  *
  *   late threads   A region begins at once.  Threads that come while its first loop with a dynamic schedule has pieces
@@ -14,6 +14,7 @@
  *                  is moved to its core, and to another one when the next region begins.  For the system moves threads
  *                  seldom, and one that is stopped within its last piece of a region stops all.
  *   forks          A child of a fork has no team, and makes one when it needs it.
+ *   denormals      All threads of a region round, and treat denormal numbers, as the one that begins it does.
  *
  * A thread that begins a region has a team of its own, whose threads wait for the next region and end with it.  A
  * region within a region has one thread.  Where a thread cannot be started, the team is smaller.
@@ -102,6 +103,7 @@ typedef struct {
     bool combined;         /* the region begins with its first loop set up */
     void (*work)(void *);
     void *data;
+    uint64_t float_mode; /* of the thread that begins the region */
     loop loops[LOOPS];
     _Atomic int64_t join_ns;
     uint32_t started; /* threads besides the one that the team belongs to */
@@ -143,6 +145,21 @@ static inline void pause_once(void) {
     atomic_signal_fence(memory_order_seq_cst);
 #endif
 }
+
+#if defined(__x86_64__)
+static inline uint64_t float_mode(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; } /* without the flags: MXCSR */
+static inline void set_float_mode(uint64_t mode) { __builtin_ia32_ldmxcsr((unsigned)mode); }
+#elif defined(__aarch64__)
+static inline uint64_t float_mode(void) {
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+}
+static inline void set_float_mode(uint64_t mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode)); }
+#else
+static inline uint64_t float_mode(void) { return 0; }
+static inline void set_float_mode(uint64_t mode) { (void)mode; }
+#endif
 
 /* One of many rounds that wait for a thread which is at work on what is waited for; it may want this core. */
 static void pause_or_yield(uint32_t round) {
@@ -291,6 +308,7 @@ static void join(team *t) {
     while (!atomic_compare_exchange_weak(&t->seats.value, &seats, seats - 1));
     here = (place){.region = t, .number = t->wanted - seats, .loops = t->combined};
     within = 1;
+    if (float_mode() != t->float_mode) set_float_mode(t->float_mode);
     t->work(t->data);
     within = 0;
     here = (place){0};
@@ -369,6 +387,7 @@ static void run(void (*work)(void *), void *data, unsigned threads, long begin, 
     }
     if (wanted > t->started + 1) wanted = t->started + 1;
     t->work = work, t->data = data, t->wanted = wanted, t->combined = chunk > 0;
+    t->float_mode = float_mode();
     for (uint32_t i = 0; i < t->used && i < LOOPS; i++)
         atomic_store_explicit(&t->loops[i].turn, 0, memory_order_relaxed);
     if (t->combined) set_up(&t->loops[0], begin, end, step, chunk, 1);

@@ -1,6 +1,8 @@
 """The number of threads: what may be set, and that nothing which runs notices another thread setting it."""
 
 import contextlib
+import ctypes
+import platform
 import subprocess
 import sys
 import threading
@@ -10,7 +12,7 @@ import pytest
 
 import pydtconv
 from pydtconv import config, conv, gemm, layers
-from pydtconv._ext import runtime
+from pydtconv._ext import optimizers, runtime
 from pydtconv.conv import ConvProblem
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.ops.base import spec_of
@@ -124,6 +126,63 @@ def test_products_while_the_number_changes():
     with Setter():
         for _ in range(150):
             assert np.array_equal(gemm.gemm(a, b), want)
+
+
+#: where fenv_t of the C library has MXCSR or FPCR, and its bits for denormal numbers that are zeros
+FLUSHES = {"x86_64": (7, 0x8040), "aarch64": (0, 1 << 24)}
+
+
+@contextlib.contextmanager
+def flushed_denormals():
+    """In the calling thread denormal numbers are zeros, as after torch.set_flush_denormal(True)."""
+    if sys.platform != "linux" or platform.machine() not in FLUSHES:
+        pytest.skip("the state of floating-point numbers is set as in glibc")
+    libm, before = ctypes.CDLL("libm.so.6"), (ctypes.c_uint32 * 8)()
+    libm.fegetenv(before)
+    place, bits = FLUSHES[platform.machine()]
+    changed = type(before)(*before)
+    changed[place] |= bits
+    libm.fesetenv(changed)
+    try:
+        yield
+    finally:
+        libm.fesetenv(before)
+
+
+SMALL = np.random.default_rng(0).uniform(1e-39, 1e-37, 1 << 18).astype("float32")
+
+
+def of_convolutions(algorithm):
+    x, w = SMALL[: 2 * 16**3].reshape(P.x_shape), np.full(P.w_shape, 1e-3, "float32")
+    return lambda: conv.forward(P, x, w, algorithm=algorithm)
+
+
+def of_updates():
+    params, velocity = np.zeros_like(SMALL), SMALL.copy()
+    optimizers.momentum(params, SMALL, velocity, 0.1, 0.9, False)
+    return velocity
+
+
+COMPUTE = {
+    "gemm": lambda: gemm.gemm(SMALL.reshape(512, 512), np.full((512, 64), 1e-3, "float32")),
+    **{f"forward-{algorithm}": of_convolutions(algorithm) for algorithm in ("direct", "convgemm", "im2col")},
+    "momentum": of_updates,
+    "pooling": lambda: np.asarray(pydtconv.ops.average_pool(SMALL.reshape(4, 64, 64, 16), 3)),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTE)
+def test_all_threads_treat_denormal_numbers_as_the_caller_does(name):
+    compute = COMPUTE[name]
+    config.set_num_threads(1)
+    usual = compute()
+    with flushed_denormals():
+        want = compute()
+        config.set_num_threads(4)
+        got = [compute() for _ in range(40)]
+    assert not np.array_equal(want, usual)
+    assert all(np.array_equal(value, want) for value in got)
+    assert np.array_equal(compute(), usual)  # the threads have come back
 
 
 class _Sets:
