@@ -21,9 +21,9 @@ def file_size_limit(nbytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def run_on_small_disk(script, folder, kib, *arguments, **options):
+def run_on_small_disk(script, folder, kib, *arguments, read_only=False, **options):
     """Runs a Python script in which `folder` is a disk of so many KiB; skips where no disk can be made."""
-    mount = f'mount -t tmpfs -o size={kib}k none "$1"'
+    mount = f'mount -t tmpfs -o size={kib}k{",ro" if read_only else ""} none "$1"'
     start = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     try:
         probe = subprocess.run([*start, mount, "sh", str(folder)], capture_output=True, text=True, timeout=60)

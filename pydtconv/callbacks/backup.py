@@ -14,7 +14,7 @@ from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.callbacks.monitor import say
 from pydtconv.checkpoints import CheckpointError, Checkpoints, check_state, restore_training, training_state
 from pydtconv.checkpoints.interrupts import Interrupts
-from pydtconv.utils.whole_file import training_goes_on
+from pydtconv.utils.whole_file import before_training, training_goes_on
 
 
 class BackupAndRestore(Callback):
@@ -27,8 +27,8 @@ class BackupAndRestore(Callback):
     A checkpoint holds weights, the optimizer's state, the position within the epoch with the order of the data, random
     states, metrics, callbacks and history: on equal threads the run that goes on has the bits of one that was not
     interrupted.  It is written after all other callbacks were called.  Damaged ones are passed over with a warning.
-    When the disk is full a warning says so, training goes on, and what was written before stays.  Nothing is written
-    where the loss is not finite.
+    A folder that cannot be written to is an OSError before training begins.  When the disk is full later, a warning
+    says so, training goes on, and what was written before stays.  Nothing is written where the loss is not finite.
 
     On Ctrl-C or SIGTERM the step is finished, a checkpoint is written, and fit ends with KeyboardInterrupt or the exit
     status 143; a second one ends at once.  Where offload fails (`fit(offload=...)`) before the optimizer has changed
@@ -85,17 +85,18 @@ class BackupAndRestore(Callback):
         say(self.params.get("verbose"), f"going on with {position}, from {path}")
 
     def _found(self) -> tuple[Path | None, dict[str, Any] | None]:
-        """The newest checkpoint, in all processes that of the first one.  Raises CheckpointError in all of them."""
+        """The newest checkpoint, in all processes that of the first one.  Raises OSError in all of them."""
         here, found, error = replica.current(), None, None
         if here.is_main:
-            self.checkpoints.prepare()
             try:
+                with before_training("BackupAndRestore"):
+                    self.checkpoints.prepare()
                 found = self.checkpoints.latest(lambda state: check_state(self.model, state))
-            except CheckpointError as refused:
-                error = str(refused)
+            except OSError as refused:
+                error = refused
         found, error = here.broadcast((found, error), "the checkpoint")
         if error is not None:
-            raise CheckpointError(error)
+            raise error
         return found or (None, None)
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydtconv import replica
 from pydtconv.callbacks.callback import Logs
 from pydtconv.callbacks.monitor import Monitor, say
-from pydtconv.utils.whole_file import training_goes_on
+from pydtconv.utils.whole_file import before_training, check_writable, training_goes_on
 
 
 class ModelCheckpoint(Monitor):
@@ -17,7 +18,8 @@ class ModelCheckpoint(Monitor):
     `{batch}` and the results' names are filled in, as in "model-{epoch:02d}-{val_loss:.2f}.keras".
     save_best_only: only when `monitor` got better (than initial_value_threshold, at first); where there is no such
     result, and there was none before, the model is saved with a warning.
-    A file is written whole or not at all.  When the disk is full, a warning says so and training goes on.
+    A file is written whole or not at all.  A folder that cannot be written to is an OSError before training begins.
+    When the disk is full later, a warning says so and training goes on.
     """
 
     state_names = ("best", "_epoch", "_batches", "_last_batch")
@@ -51,6 +53,11 @@ class ModelCheckpoint(Monitor):
         self._epoch = 0
         self._batches = 0
         self._last_batch = 0
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        if replica.current().is_main:
+            with before_training("ModelCheckpoint"):  # what is filled in may name further folders
+                check_writable(Path("".join(self.filepath.partition("{")[:2])))
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._epoch = epoch

@@ -14,7 +14,7 @@ import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.utils.growing_file import GrowingFile
-from pydtconv.utils.whole_file import check_writable, training_goes_on
+from pydtconv.utils.whole_file import before_training, check_writable, training_goes_on
 
 
 class History(Callback):
@@ -46,7 +46,8 @@ def _ends_a_line(path: Path) -> bool:
 class CSVLogger(Callback):
     """Writes the results of each epoch as a row of a file; append goes on with a file that is there.
 
-    Where the disk is full a warning says so, training goes on, and the rows are written as soon as there is room.
+    A folder that cannot be written to is an OSError before training begins.  Where the disk is full later, a warning
+    says so, training goes on, and the rows are written as soon as there is room.
     A link is followed, as by `open`.
     """
 
@@ -64,7 +65,8 @@ class CSVLogger(Callback):
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         if not (self.filename.is_file() and os.access(self.filename, os.W_OK)):
-            check_writable(self.filename)
+            with before_training("CSVLogger"):
+                check_writable(self.filename)
         self._keys, self._left_out = None, []
         self._header, self._unended = True, False
         if self.append and self.filename.exists() and self.filename.stat().st_size:
@@ -116,7 +118,7 @@ class CSVLogger(Callback):
                 stacklevel=2,
             )
         writer.writerow([epoch, *(_cell(logs.get(key, "NA")) for key in self._keys)])
-        with training_goes_on(f"CSVLogger, epoch {epoch + 1}", whatever=True):
+        with training_goes_on(f"CSVLogger, epoch {epoch + 1}"):
             self._file.add(rows.getvalue().encode())
 
     def on_train_end(self, logs: Logs | None = None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.utils.growing_file import GrowingFile
-from pydtconv.utils.whole_file import check_writable, training_goes_on
+from pydtconv.utils.whole_file import before_training, check_writable, training_goes_on
 
 
 class TensorBoard(Callback):
@@ -22,7 +22,8 @@ class TensorBoard(Callback):
 
     histogram_freq: epochs between histograms of the weights, 0 for none.  update_freq: "epoch", "batch", or a number of
     batches, for the results of training.  write_steps_per_second: also the speed of each epoch.
-    Where the disk is full a warning says so, training goes on, and events are written as soon as there is room.
+    A folder that cannot be written to is an OSError before training begins.  Where the disk is full later, a warning
+    says so, training goes on, and events are written as soon as there is room.
     write_graph, write_images, profile_batch, embeddings_freq and embeddings_metadata of Keras's are not there: only
     their values for "nothing" are accepted (write_graph also True, its default, which writes no graph).
     """
@@ -68,7 +69,8 @@ class TensorBoard(Callback):
         self._epoch_start: tuple[float, int] = (0.0, 0)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        check_writable(self.log_dir / "train" / "events")
+        with before_training("TensorBoard"):
+            check_writable(self.log_dir / "train" / "events")
         self._step = 0
         self._fitting = True
 
@@ -149,7 +151,7 @@ class TensorBoard(Callback):
     def _add(self, name: str, summary: Any, step: int) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
 
-        with training_goes_on(f"TensorBoard, step {step}", whatever=True):
+        with training_goes_on(f"TensorBoard, step {step}"):
             self._writer(name).add(Event(wall_time=time.time(), step=step, summary=summary))
 
     def _close(self) -> None:

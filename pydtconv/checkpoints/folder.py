@@ -16,7 +16,7 @@ import numpy as np
 
 from pydtconv._version import __version__
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
-from pydtconv.utils.whole_file import temporary_prefix
+from pydtconv.utils.whole_file import check_writable, temporary_prefix
 
 _NAME = re.compile(r"checkpoint-(\d{6,})\.npz")
 _UNFINISHED = temporary_prefix(Path("checkpoint-*.npz"))
@@ -46,8 +46,11 @@ class Checkpoints:
         return sorted(found, key=_number, reverse=True)
 
     def prepare(self) -> None:
-        """Makes the folder and takes away what killed processes left unfinished.  Raises OSError where it cannot."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Makes the folder and takes away what killed processes left unfinished.
+
+        Raises OSError where that, or writing into it, cannot be done.
+        """
+        check_writable(self.folder / "checkpoint")
         for path in self.folder.glob(f"{_UNFINISHED}*"):
             path.unlink(missing_ok=True)
 

@@ -117,17 +117,24 @@ def write_elsewhere(path: Path, suffix: str, write: Callable[[IO[bytes]], object
 
 
 @contextlib.contextmanager
-def training_goes_on(who: str, whatever: bool = False) -> Iterator[None]:
-    """Turns the error of a full or failing disk into a warning: hours of training are worth more than one file.
+def before_training(who: str) -> Iterator[None]:
+    """Within it, who writes while a model is trained tries whether it can: an OSError names it, and says when it is."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{who}: cannot write: {error.strerror}; training has not begun"
+        raise OSError(error.errno, text, error.filename) from error
 
-    Other errors, such as of a folder that may not be written to, are for the user to mend and pass through, unless
-    `whatever` is set: where the file was tried before training began.
+
+@contextlib.contextmanager
+def training_goes_on(who: str) -> Iterator[None]:
+    """Turns an OSError into a warning: hours of training are worth more than one file.
+
+    What could not be written at all was found before training began.
     """
     try:
         yield
     except OSError as error:
-        if error.errno not in DISK_ERRORS and not whatever:
-            raise
         warnings.warn(f"{who}: NOT WRITTEN, training goes on: {error}", UserWarning, stacklevel=3)
 
 

@@ -68,8 +68,10 @@ SMALL = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "100", "
         ("--output", "x" * 250, "--output: cannot be written: .*File name too long"),
         ("--output", "folder", "--output: cannot be written: .*expected the name of a file, got a folder: .*folder"),
         ("--profile", "folder", "--profile: cannot be written: .*got a folder"),
+        ("--checkpoint", "file/saved", "--checkpoint: .*Not a directory|File exists"),
+        ("--offload", "file/scratch", "offload: .*file/scratch"),
     ],
-    ids=["below a file", "too long", "a folder", "profile"],
+    ids=["below a file", "too long", "a folder", "profile", "checkpoint", "offload"],
 )
 def test_what_cannot_be_written_is_found_before_training(option, path, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
