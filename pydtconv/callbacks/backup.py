@@ -30,9 +30,11 @@ class BackupAndRestore(Callback):
     A folder that cannot be written to is an OSError before training begins.  When the disk is full later, a warning
     says so, training goes on, and what was written before stays.  Nothing is written where the loss is not finite.
 
-    On Ctrl-C or SIGTERM the step is finished, a checkpoint is written, and fit ends with KeyboardInterrupt or the exit
-    status 143; a second one ends at once.  Where offload fails (`fit(offload=...)`) before the optimizer has changed
-    anything, a checkpoint of the moment before that step is written.
+    On Ctrl-C, SIGTERM or SIGHUP the step is finished, a checkpoint is written, and fit ends with KeyboardInterrupt or
+    the exit status 143 or 129; a second one ends at once.  A handler of your own is left alone.  Signals reach the
+    main thread alone: where fit runs in another one, they end the program without a checkpoint, and save_freq=False
+    makes a warning.  Where offload fails (`fit(offload=...)`) before the optimizer has changed anything, a checkpoint
+    of the moment before that step is written.
 
     Of several processes that train one model the first one writes, and all go on from its newest checkpoint; their
     number may be another one then, with the same meaning.
@@ -72,7 +74,11 @@ class BackupAndRestore(Callback):
     # --- going on --------------------------------------------------------------------------------------------------
     def on_train_begin(self, logs: Logs | None = None) -> None:
         self._batches, self._last_batch, self._fitting = 0, -1, True
-        self._interrupts.hold()
+        if not self._interrupts.hold() and self.save_freq is False:
+            text = (
+                "expected fit to run in the main thread, which signals reach: save_freq=False writes nothing elsewhere"
+            )
+            warnings.warn(f"BackupAndRestore: {text}", UserWarning, stacklevel=2)
         path, state = self._found()
         if state is None:
             return

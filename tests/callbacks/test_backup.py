@@ -1,6 +1,8 @@
 """BackupAndRestore: a run that is interrupted and goes on has the bits of one that is not."""
 
 import signal
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +244,19 @@ def test_a_signal_to_another_process_after_the_last_step(tmp_path):
     finally:
         replica.set_current(None)
     assert list((tmp_path / "saved").glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize("save_freq", [False, "epoch"])
+def test_in_another_thread_signals_are_not_waited_for(save_freq, tmp_path):
+    """What would write at signals only says that there are none; handlers stay."""
+    backup = callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
+    with warnings.catch_warnings(record=True) as told, ThreadPoolExecutor(1) as pool:
+        warnings.simplefilter("always")
+        pool.submit(network().fit, X, Y, verbose=0, callbacks=[backup]).result()
+    want = (
+        ["BackupAndRestore: expected fit to run in the main thread, which signals reach"] if save_freq is False else []
+    )
+    assert [str(warning.message).partition(": save_freq")[0] for warning in told] == want
 
 
 def test_the_csv_file_has_each_epoch_once(tmp_path):

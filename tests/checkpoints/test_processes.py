@@ -105,14 +105,19 @@ def test_killed_at_random_moments(kind, save_freq, whole, request, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["step 1 6", *MOMENTS])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+@pytest.mark.parametrize(
+    ("number", "at"),
+    [
+        *((number, at) for number in (signal.SIGINT, signal.SIGTERM) for at in ("step 1 6", *MOMENTS)),
+        (signal.SIGHUP, "step 1 6"),
+    ],
+)
 def test_interrupts_end_with_a_checkpoint(number, at, whole, tmp_path):
     arguments = (tmp_path / "saved", tmp_path / "result.npz", "arrays")
     process = stop_at(at, number, *arguments, "epoch", at)
     process.stdin.write("\n")  # it has waited there, however late this process was
     status, out, error = finished(process)
-    assert status == (-signal.SIGINT if number == signal.SIGINT else 143)
+    assert status == (-signal.SIGINT if number == signal.SIGINT else 128 + number)
     assert f"{number.name}: training ends after this step, with a checkpoint" in error
     assert "checkpoint: " in error
     assert len(out.splitlines()) <= 2  # the rest of that step, the next one at most
@@ -156,6 +161,25 @@ training.main(*sys.argv[1:])
     assert status == -signal.SIGINT
     assert "checkpoint: " not in error
     assert not list((tmp_path / "saved").iterdir())
+
+
+def test_a_terminal_that_is_closed_ends_with_a_checkpoint(tmp_path):
+    """SIGHUP, and messages that nobody takes."""
+    script = """
+import os, signal, sys
+import numpy as np, pydtconv
+from pydtconv import callbacks, layers
+model = pydtconv.Sequential([layers.Input((4,)), layers.Dense(2)])
+model.compile("sgd", "mse")
+def close(batch, logs):
+    os.dup2(os.open("/dev/full" if os.path.exists("/dev/full") else os.devnull, os.O_WRONLY), 2)
+    signal.raise_signal(signal.SIGHUP)
+closes = callbacks.LambdaCallback(on_train_batch_end=close)
+model.fit(np.ones((8, 4)), np.ones((8, 2)), verbose=0, callbacks=[closes, callbacks.BackupAndRestore(sys.argv[1])])
+"""
+    run = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=LIMIT)
+    assert (run.returncode, run.stderr) == (128 + signal.SIGHUP, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000001.npz"]
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,9 +31,8 @@ from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.trainers.strategy import Strategy
 from pydtconv.trainers.training import Training
 from pydtconv.utils import random
+from pydtconv.utils.uninterrupted import ENDING
 
-#: the signals that ask to end training
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: what to try where gradients are not finite
 _SPREADS = (
     "convolutions by Winograd's method make infinities of values near the largest: "
@@ -99,12 +97,12 @@ class Worker(Strategy):
         self._note_signals(self.small.allreduce(self._signals(), what))
 
     def _signals(self) -> np.ndarray:
-        """For each of SIGNALS whether it asks this process to end."""
-        return np.array([self._noticed == number for number in SIGNALS], np.float64)
+        """For each of ENDING whether it asks this process to end."""
+        return np.array([self._noticed == number for number in ENDING], np.float64)
 
     def _note_signals(self, ranks: np.ndarray) -> None:
-        """ranks: for each of SIGNALS, how many processes it asks."""
-        self.asked = next((number for number, count in zip(SIGNALS, ranks, strict=True) if count), None)
+        """ranks: for each of ENDING, how many processes it asks."""
+        self.asked = next((number for number, count in zip(ENDING, ranks, strict=True) if count), None)
 
     # --- data ------------------------------------------------------------------------------------------------------
     def share(self, count: int) -> slice:
@@ -338,11 +336,11 @@ class Worker(Strategy):
         totals = MetricTotals(training.metrics)
         logs = self._update_own(training, batch, results)
         losses = np.array([results.loss, *results.losses.values()], np.float64)
-        own = np.concatenate([losses, totals.gained(self._counting(training)), np.zeros(len(SIGNALS))])
+        own = np.concatenate([losses, totals.gained(self._counting(training)), np.zeros(len(ENDING))])
         if not batch.size:
             own[:] = 0
-        own[-len(SIGNALS) :] = self._signals()
-        whole, signals = np.split(self.small.allreduce(own, "the sums of loss and metrics"), [-len(SIGNALS)])
+        own[-len(ENDING) :] = self._signals()
+        whole, signals = np.split(self.small.allreduce(own, "the sums of loss and metrics"), [-len(ENDING)])
         self._note_signals(signals)
         gained = whole[losses.size :]
         totals.set(gained)
