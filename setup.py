@@ -5,6 +5,7 @@ wheel runs on any CPU of its architecture and still uses the widest vectors, and
 `-march=native`.
 """
 
+import fcntl
 import hashlib
 import multiprocessing
 import subprocess
@@ -97,6 +98,18 @@ class BuildExt(build_ext):
         ]
 
 
+def alone():
+    """A file that is locked while this process builds: builds of one checkout share folders, so others wait."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    lock = (ROOT / "build" / "setup.lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"pydtconv: another build runs in {ROOT}: waits for its end", file=sys.stderr, flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
 def packages():
     """pydtconv and all its subpackages; models/ is pydtconv.applications, cext/cuda the sources of GPU kernels."""
     folders = [path.parent.relative_to(ROOT) for path in sorted(ROOT.glob("pydtconv/**/__init__.py"))]
@@ -117,15 +130,16 @@ def extension(name):
     )
 
 
-setup(
-    packages=packages(),
-    package_dir={"pydtconv": "pydtconv", "pydtconv.applications": "models", "pydtconv.devices.cuda": "cext/cuda"},
-    include_package_data=False,
-    package_data={
-        "pydtconv": ["py.typed"],
-        "pydtconv.datasets": ["*.npz"],
-        "pydtconv.devices.cuda": ["*.cu", "*.h", "host/*.h"],
-    },
-    ext_modules=[extension(name) for name in MODULES],
-    cmdclass={"build_ext": BuildExt},
-)
+with alone():
+    setup(
+        packages=packages(),
+        package_dir={"pydtconv": "pydtconv", "pydtconv.applications": "models", "pydtconv.devices.cuda": "cext/cuda"},
+        include_package_data=False,
+        package_data={
+            "pydtconv": ["py.typed"],
+            "pydtconv.datasets": ["*.npz"],
+            "pydtconv.devices.cuda": ["*.cu", "*.h", "host/*.h"],
+        },
+        ext_modules=[extension(name) for name in MODULES],
+        cmdclass={"build_ext": BuildExt},
+    )

@@ -4,6 +4,7 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,13 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pydtconv
+from pydtconv import callbacks, layers, utils
+from pydtconv.models.onnx_files import load_onnx
+from pydtconv.preprocessing import image
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -24,6 +29,64 @@ def test_one_version():
     assert pydtconv.__version__ == PROJECT["version"]
     heading = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ["))
     assert heading.split("]")[0] in (f"## [{PROJECT['version']}", "## [Unreleased")
+
+
+def texts_of(path):
+    """All texts of a module, those in parts as they stand."""
+    return [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+
+
+def test_what_is_to_be_installed_is_an_extra_or_a_requirement():
+    """Wherever a message says `pip install`."""
+    found = {
+        (path, text)
+        for path in [*ROOT.glob("pydtconv/**/*.py"), *ROOT.glob("models/*.py")]
+        for whole in texts_of(path)
+        if isinstance(whole, str)
+        for text in re.findall(r"pip install ('[^']*'|\S+)", whole)
+    }
+    assert len(found) >= 8
+    needed = [re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["dependencies"]]
+    known = [*(f"'pydtconv[{extra}]'" for extra in PROJECT["optional-dependencies"]), ".'", *needed]
+    assert [(str(path), text) for path, text in found if text not in known] == []
+
+
+IMAGE = np.zeros((4, 4, 3))
+#: what needs packages of an extra
+NEEDING = {
+    "images": [
+        lambda folder: utils.load_img(folder / "a.png"),
+        lambda folder: utils.save_img(folder / "a.png", IMAGE),
+        lambda folder: utils.array_to_img(IMAGE),
+        lambda folder: utils.image_dataset_from_directory(folder),
+        lambda folder: image.ImageDataGenerator().apply_transform(IMAGE, {"brightness": 0.5}),
+    ],
+    "plot": [
+        lambda folder: utils.plot_learning_curve({"loss": [1.0]}, folder / "a.png"),
+        lambda folder: small_model().plan(batch_size=1).plot(folder / "a.png"),
+    ],
+    "tensorboard": [lambda folder: callbacks.TensorBoard(folder)],
+    "onnx": [
+        lambda folder: small_model().export(folder / "a.onnx", format="onnx"),
+        lambda folder: load_onnx(folder / "a.onnx"),
+    ],
+}
+
+
+def small_model():
+    return pydtconv.Sequential([layers.Input((4, 4, 1)), layers.Conv2D(2, 3)])
+
+
+@pytest.mark.parametrize("extra", NEEDING)
+def test_a_package_that_is_missing_is_named_with_its_extra(extra, tmp_path, monkeypatch):
+    (tmp_path / "a.onnx").touch()
+    for name in [name for name in sys.modules if name.split(".")[0] in ("PIL", "matplotlib", "tensorboard", "onnx")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("PIL", "matplotlib", "tensorboard", "onnx"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for needs in NEEDING[extra]:
+        with pytest.raises(ImportError, match=rf"pip install 'pydtconv\[{extra}\]'"):
+            needs(tmp_path)
 
 
 @pytest.mark.parametrize("name", pydtconv._MODULES)

@@ -1,5 +1,6 @@
 """What `make` says on a machine that lacks something, before it starts anything."""
 
+import fcntl
 import importlib
 import os
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import pydtconv
 from pydtconv._ext import cpu
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "venv.sh"
@@ -137,6 +139,23 @@ def test_make_stops_there(machine, tmp_path):
     assert result.returncode != 0
     assert "a C compiler is needed" in result.stderr
     assert not (copy / ".venv").exists()
+
+
+def test_two_builds_of_one_checkout_take_turns(tmp_path):
+    """They share build/ and egg-info: pip install . at the same time as another one."""
+    root = SCRIPT.parent.parent
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "pydtconv" / "_ext").mkdir(parents=True)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "tools/libdtconv.py"):
+        shutil.copy(root / name, tmp_path / name)
+    (tmp_path / "build").mkdir()
+    with (tmp_path / "build" / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "setup.py", "-q", "--version"]
+        other = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert other.stderr.readline() == f"pydtconv: another build runs in {tmp_path.resolve()}: waits for its end\n"
+        assert other.poll() is None
+    assert other.communicate(timeout=60)[0].split() == [pydtconv.__version__]
 
 
 @pytest.fixture

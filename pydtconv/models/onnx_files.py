@@ -7,6 +7,7 @@ from typing import Any
 
 from pydtconv import replica
 from pydtconv.interchange.onnx_import import read_onnx
+from pydtconv.interchange.onnx_package import import_onnx
 from pydtconv.models.model import Model
 from pydtconv.utils.reading import parsing
 
@@ -25,6 +26,7 @@ def load_onnx(filepath: str | Path, free_batch: bool = False) -> Any:
     replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_onnx: there is no file {path}")
+    import_onnx("load_onnx")  # without the package the file is not to blame
     with parsing(path, "an ONNX model"):
         inputs, outputs, name = read_onnx(path, free_batch)
         name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "onnx"

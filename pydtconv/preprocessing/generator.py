@@ -14,6 +14,7 @@ from pydtconv.preprocessing.affine import FILL_MODES, affine_matrix, sample
 from pydtconv.preprocessing.dataframes import DataFrameIterator
 from pydtconv.preprocessing.iterators import ArrayIterator, DirectoryIterator
 from pydtconv.utils.images import array_to_img, img_to_array
+from pydtconv.utils.pixels import pillow
 from pydtconv.utils.random import next_seed
 
 
@@ -289,6 +290,7 @@ class ImageDataGenerator:
 
 def brightened(image: np.ndarray, factor: float) -> np.ndarray:
     """The image (h, w, c) times a factor, as Pillow does it on 8 bits; values beyond 0 ... 255 are scaled to it."""
+    pillow()  # which says how it is installed
     from PIL import ImageEnhance
 
     low, high = image.min(), image.max()

@@ -30,7 +30,7 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError("images need Pillow: pip install pillow") from None
+        raise ImportError("images need Pillow: pip install 'pydtconv[images]'") from None
     return Image
 
 
