@@ -84,6 +84,9 @@ class Replica:
     def meet(self, what: str) -> None:
         """Waits until all processes have come here; what: what they wait for, in messages."""
 
+    def settle(self) -> None:
+        """Makes what processes have accumulated by themselves between two updates that of all; all must call it."""
+
     def ask_to_end(self, number: int | None) -> None:
         """Notes that a signal asks this process to end; `asked` follows when all know of it.  None: forgets it."""
         self.asked = number

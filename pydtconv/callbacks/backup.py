@@ -140,6 +140,8 @@ class BackupAndRestore(Callback):
     def _write(self, due: bool, logs: Logs | None) -> None:
         """Writes a checkpoint where one is due, or where a signal asks for the end, which then comes."""
         received = self._interrupts.received is not None
+        if due or received:
+            replica.current().settle()
         if (due or received) and replica.current().is_main:
             loss = (logs or {}).get("loss", 0.0)
             if np.isfinite(loss):

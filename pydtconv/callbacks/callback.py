@@ -25,6 +25,8 @@ class Callback(OwnNames):
     main_only = False
     #: whether it changes training, so that all processes that train together must have it, with the same settings
     steers = False
+    #: whether it may save the model between two steps of training, by itself: not together with other processes
+    saves_between_steps = False
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
     _pydt_model: Any = None
 

@@ -59,6 +59,10 @@ class ModelCheckpoint(Monitor):
             with before_training("ModelCheckpoint"):  # what is filled in may name further folders
                 check_writable(Path("".join(self.filepath.partition("{")[:2])))
 
+    @property
+    def saves_between_steps(self) -> bool:  # type: ignore[override]
+        return self.save_freq != "epoch"
+
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._epoch = epoch
         self._last_batch = -1

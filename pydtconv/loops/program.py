@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred
 from pydtconv.graph.ir.graph import Tensor
-from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.hooks import as_result
 from pydtconv.loops.actions import Action, Apply, Assign, Call, Update, read
 from pydtconv.loops.derivatives import Derivative
@@ -20,7 +20,7 @@ from pydtconv.loops.handle import Handle
 from pydtconv.loops.recording import Recording
 from pydtconv.loops.sharing import Sharing
 from pydtconv.loops.stages import Part, parts_of
-from pydtconv.loops.workspace import Bound, Workspace, step
+from pydtconv.loops.workspace import Bound, Workspace
 
 _GRADIENTS = "the sums of the gradients"
 
@@ -29,15 +29,22 @@ class _Stage:
     """The bound parts of a stage, with what goes in and comes out, and the actions behind them.
 
     direct: the action that is an optimizer's step by the gradients as the first part leaves them; None where none is.
+    own: gradients that only a step of an optimizer reads.
     """
 
-    def __init__(self, parts: list[tuple[Part, Bound]], actions: list[Action], direct: Apply | None) -> None:
+    def __init__(
+        self, parts: list[tuple[Part, Bound]], actions: list[Action], direct: Apply | None, own: Collection[Tensor]
+    ) -> None:
         self.runs = [(bound, list(part.inputs.values()), list(part.outputs.items())) for part, bound in parts]
         self.actions = actions
         self.direct = direct
         by_variables = {given for part, _ in parts for given in part.trained.values()}
-        #: gradients by variables that something else than `direct` reads
-        self.gradients = [[tensor for tensor in part.outputs.values() if tensor in by_variables] for part, _ in parts]
+        #: gradients by variables that something else reads
+        self.gradients = [[x for x in part.outputs.values() if x in by_variables and x not in own] for part, _ in parts]
+        #: gradients by other tensors
+        self.others = [
+            [x for name, x in part.outputs.items() if name[0] == "g" and x not in by_variables] for part, _ in parts
+        ]
 
 
 class Program:
@@ -55,6 +62,7 @@ class Program:
     def _bind(self, recording: Recording) -> None:
         """Plans the stages, the last one first: what each is asked for follows from those behind it."""
         asked = dict.fromkeys(self._ends)
+        self._own_steps, own = _own_steps(recording, self._ends)
         for stage in range(recording.stage, -1, -1):
             actions = recording.actions[stage]
             direct = _direct(recording, stage, asked)
@@ -68,7 +76,7 @@ class Program:
             alone = direct is not None and len(parts) == 1
             bound = [self.workspace.bind(part, direct.optimizer if direct and alone else None) for part in parts]
             if actions or parts:
-                self._stages.insert(0, _Stage(list(zip(parts, bound, strict=True)), actions, direct))
+                self._stages.insert(0, _Stage(list(zip(parts, bound, strict=True)), actions, direct, own))
 
     def run(self, arrays: Sequence[np.ndarray]) -> Any:
         """One run; returns the results as arrays of their own, and what metrics have given."""
@@ -83,7 +91,7 @@ class Program:
             left = sum(len(stage.runs) for stage in self._stages)
             for stage in self._stages:
                 first: Bound | None = None
-                for (bound, inputs, outputs), gradients in zip(stage.runs, stage.gradients, strict=True):
+                for i, (bound, inputs, outputs) in enumerate(stage.runs):
                     first = first or bound
                     found = workspace.run(bound, [read(tensor, values) for tensor in inputs], step_number)
                     left -= 1
@@ -91,16 +99,13 @@ class Program:
                         keeps = left == 0 and tensor not in self._ends and not name.startswith("g")
                         values[tensor] = found[name] if keeps else found[name].copy()
                     if sharing is not None:
-                        others = [tensor for name, tensor in outputs if name[0] == "g" and tensor not in gradients]
-                        _share(sharing, bound, gradients, others, values)
+                        _share(sharing, bound, stage.gradients[i], stage.others[i], values)
                 for action in stage.actions:
                     if action is not stage.direct:
-                        _act(workspace, action, values)
+                        _act(workspace, action, values, action in self._own_steps)
                     elif first is not None and not first.executor.plan.applies_gradients:
                         assert first.memory.store is not None
-                        if sharing is not None:
-                            _share_store(sharing, first.memory.store)
-                        step(stage.direct.optimizer, first.memory.store)
+                        workspace.step(stage.direct.optimizer, first.memory.store, own=True)
             if sharing is not None:
                 sharing.settle()
                 self._share_results(sharing, values)
@@ -148,17 +153,10 @@ def _share(
         values[tensor] = values[tensor] / np.asarray(sharing.portion or 1.0, values[tensor].dtype)
 
 
-def _share_store(sharing: Sharing, store: ParameterStore) -> None:
-    """Makes the gradients in a store the sums of all processes'."""
-    own = [store.numbers(store.gradients, part, dtype) for part, dtype in store.runs(slice(0, store.size))]
-    for gradients, total in zip(own, sharing.total(own, _GRADIENTS), strict=True):
-        gradients[...] = total
-
-
-def _act(workspace: Workspace, action: Action, values: dict[Tensor, Any]) -> None:
+def _act(workspace: Workspace, action: Action, values: dict[Tensor, Any], own: bool) -> None:
     sharing = workspace.sharing
     if sharing is None or isinstance(action, Apply):
-        workspace.act(action, values)
+        workspace.act(action, values, own)
     elif isinstance(action, Update):
         sharing.update(action, *action.read(values))
     elif isinstance(action, Assign):
@@ -175,6 +173,23 @@ def _value(leaf: Any, values: Any) -> Any:
         return leaf.value
     found = read(leaf, values)
     return as_result(found.copy() if isinstance(leaf, Tensor) and leaf.node is None else found)
+
+
+def _own_steps(recording: Recording, ends: Collection[Tensor]) -> tuple[set[Action], set[Tensor]]:
+    """Steps of optimizers by gradients by variables that nothing else reads, and these gradients."""
+    derivatives = [each for stage in recording.derivatives for each in stage]
+    actions = [action for stage in recording.actions for action in stage]
+    readers = Counter(ends)
+    for each in (*(node.inputs for node in recording.nodes), *(d.ends for d in derivatives)):
+        readers.update(each)
+    for action in actions:
+        readers.update(action.tensors())
+    given = {gradient for d in derivatives for source, gradient in d.given.items() if source.variable is not None}
+    alone = {gradient for gradient in given if readers[gradient] == 1}
+    steps = [
+        each for each in actions if isinstance(each, Apply) and len({*each.tensors()} & alone) == len(each.gradients)
+    ]
+    return {*steps}, {gradient for step in steps for gradient in step.tensors()}
 
 
 def _direct(recording: Recording, stage: int, asked: Any) -> Apply | None:

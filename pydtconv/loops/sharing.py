@@ -7,12 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pydtconv.graph.memory.parameter_store import ParameterStore
+
 
 class Sharing(Protocol):
     """One run of a program by several processes, each with its share of a batch.
 
     Gradients by variables become those of the whole batch as soon as they are there, so whatever the code does with
-    them is the same everywhere.
+    them is the same everywhere.  Those that only a step of an optimizer reads become so before that step.
     """
 
     def check(self, told: str) -> None:
@@ -26,6 +28,9 @@ class Sharing(Protocol):
 
     def mean(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
         """The means of these arrays over all processes, each of which counts by its samples."""
+
+    def before_update(self, optimizer: Any, store: ParameterStore, own: bool) -> None:
+        """Before a step of an optimizer by the gradients in a store; own: whether they are those of this process."""
 
     def ran(self, executor: Any) -> None:
         """After a graph has run: what the samples of this process alone have changed becomes that of all."""

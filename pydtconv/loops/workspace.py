@@ -235,16 +235,18 @@ class Workspace:
             known = self._bound.put(key, (self.bind(part), part), variables)
         return known[0]
 
-    def act(self, action: Action, values: Any) -> None:
-        """Runs an action; a step of an optimizer goes by a store of its variables."""
+    def act(self, action: Action, values: Any, own: bool = False) -> None:
+        """Runs an action; a step of an optimizer goes by a store of its variables.  own: see `step`."""
         if not isinstance(action, Apply):
             action.run(values)
             return
         gradients = [np.asarray(read(gradient, values)) for gradient in action.gradients]
-        self.apply(action.optimizer, gradients, action.variables)
+        self.apply(action.optimizer, gradients, action.variables, own)
 
-    def apply(self, optimizer: Any, gradients: Sequence[np.ndarray], variables: Sequence[Variable]) -> None:
-        """A step of an optimizer, by arrays."""
+    def apply(
+        self, optimizer: Any, gradients: Sequence[np.ndarray], variables: Sequence[Variable], own: bool = False
+    ) -> None:
+        """A step of an optimizer, by arrays.  own: see `step`."""
         memory = self.memory_of(variables)
         store = self.store_of(memory, variables)
         for variable, gradient in zip(variables, gradients, strict=True):
@@ -253,7 +255,20 @@ class Workspace:
                     f"apply: gradient of {variable.path!r}: expected shape {variable.shape}, got {gradient.shape}"
                 )
             store.put_gradient(variable, gradient)
-        step(optimizer, store)
+        self.step(optimizer, store, own)
+
+    def step(self, optimizer: Any, store: ParameterStore, own: bool) -> None:
+        """A step of an optimizer, with the gradients in the store.
+
+        own: where several processes share the batch, whether the gradients are those of this process's part.
+        """
+        variables = optimizer._pydt_slots.variables
+        known = {id(variable) for variable in variables}
+        if not optimizer.built or any(id(variable) not in known for variable in store.variables):
+            optimizer.ready([*variables, *(v for v in store.variables if id(v) not in known)], store)
+        if self.sharing is not None:
+            self.sharing.before_update(optimizer, store, own)
+        optimizer.step_of(store)
 
     def store_of(self, memory: Memory, variables: Sequence[Variable]) -> ParameterStore:
         """The store of these variables, which lie in it."""
@@ -264,15 +279,6 @@ class Workspace:
 
 
 os.register_at_fork(after_in_child=Workspace.renew)
-
-
-def step(optimizer: Any, store: ParameterStore) -> None:
-    """A step of an optimizer, with the gradients in the store."""
-    own = optimizer._pydt_slots.variables
-    known = {id(variable) for variable in own}
-    if not optimizer.built or any(id(variable) not in known for variable in store.variables):
-        optimizer.ready([*own, *(v for v in store.variables if id(v) not in known)], store)
-    optimizer.step_of(store)
 
 
 _default: dict[str, Workspace] = {}

@@ -107,29 +107,50 @@ class FlatStep(ByVariable):
 
     # --- its parts -------------------------------------------------------------------------------------------------
     @property
+    def has_own_apply(self) -> bool:
+        """Whether a subclass has an `apply` of its own, which is to see the gradients of each step."""
+        return type(self).apply is not FlatStep.apply
+
+    @property
     def works_in_parts(self) -> bool:
         """Whether `apply_part` may be called for some variables while the gradients of others are not there yet.
 
         Never where a subclass has an `apply` of its own, which would be gone past.
         """
-        return type(self).apply is FlatStep.apply and not self.global_clipnorm and not self.goes_by_variable
+        return not self.has_own_apply and not self.global_clipnorm and not self.goes_by_variable
 
     @property
     def works_in_rows(self) -> bool:
         """Whether a part may also be a part of a variable."""
         return self.works_in_parts and not self.clipnorm
 
+    @property
+    def updates_next(self) -> bool:
+        """Whether the next step changes the variables; otherwise it only accumulates gradients."""
+        steps = self.gradient_accumulation_steps
+        return not steps or (int(self._pydt_steps) + 1) % steps == 0
+
+    def accumulated(self, variable: Variable) -> np.ndarray:
+        """The gradients of a variable that were accumulated since the last update, divided by the loss scale."""
+        found: np.ndarray = self._pydt_slots.of(variable)["gradient_accumulator"].value
+        return found
+
+    def take_accumulated(self, variable: Variable, gradient: np.ndarray) -> None:
+        """Adds to a gradient, before its step, what the step would add to it, and sets that to zero."""
+        total = self.accumulated(variable)
+        kernels.add_scaled(total.reshape(-1), self.loss_scale_factor or 1.0, gradient.reshape(-1))
+        total.fill(0)
+
     def begin(self, store: Any) -> None:
         """Starts a step: `apply_part` follows for slices that together are all of the store, then `end`."""
         self._pydt_bind(store)
         store.begin_update()
-        accumulated = self.gradient_accumulation_steps
-        self._pydt_updates = not accumulated or (int(self._pydt_steps) + 1) % accumulated == 0
+        self._pydt_updates = self.updates_next
         if self._pydt_updates:
             self.begin_step()
         self._pydt_rate = float(self.learning_rate)
         changes = self.loss_scale_factor or self.clipnorm or self.clipvalue or self.global_clipnorm
-        self.only_updates = not (accumulated or changes or self.use_ema or self.goes_by_variable)
+        self.only_updates = not (self.gradient_accumulation_steps or changes or self.use_ema or self.goes_by_variable)
 
     def apply_part(self, part: slice, gradients: np.ndarray | None = None) -> None:
         """The step for one slice of the flat arrays, which holds whole variables unless `works_in_rows`.

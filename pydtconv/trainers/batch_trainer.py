@@ -214,6 +214,7 @@ class BatchTrainer(Compilable):
         rouse_threads()  # while Python looks at the batch
         with self._pydt_turn.taken():
             batch, step = self._pydt_single(kind, *data)
+            self._pydt_training.is_read = True
             gathering = Gathering(self)
             gathering.begin()
             try:

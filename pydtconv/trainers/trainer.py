@@ -192,16 +192,20 @@ class Trainer(BatchTrainer):
     def _pydt_fit_epoch(self, batches: Epochs, listeners: Any, gathering: Gathering) -> dict[str, Any]:
         turn, position = self._pydt_turn, self._pydt_position
         asked = _may_stop(listeners, "train")
+        saves = any(callback.saves_between_steps for callback in listeners.callbacks)
+        is_read = asked or replica.current().any(saves, "the callbacks that save")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             for batch in group:
                 with turn.taken():
                     gathering.resume()
+                    self._pydt_training.is_read = is_read
                     position.logs = self._pydt_step("train", batch)
             listeners.on_train_batch_end(last, position.logs)
             if self._pydt_stops("stop_training", asked):
                 break
         with turn.taken():
+            replica.current().settle()
             gathering.resume()
             return self._pydt_results("train", position.logs)
 

@@ -21,6 +21,8 @@ class Training:
 
     def __init__(self, model: Any) -> None:
         self._model = model
+        #: whether others may read, after this step of training and before the next, what the optimizer accumulates
+        self.is_read = True
 
     @property
     def memory(self) -> Memory:

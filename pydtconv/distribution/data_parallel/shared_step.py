@@ -10,10 +10,12 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.distribution.data_parallel.metric_totals import MetricTotals
+from pydtconv.distribution.gradients.accumulation import Accumulation, summed
 from pydtconv.distribution.gradients.reduction import Averages
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.graph import Executor
 from pydtconv.graph.ir.variable import AGGREGATIONS
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.trainers.metric_updates import counts_by_portion
 
 
@@ -21,6 +23,7 @@ class SharedStep:
     """portion: this process's share of the samples.  small, large: communicators; numbers of arrays take the latter.
 
     averages_of: the variables that a plan's forward changes by this process's samples alone.
+    accumulation: of gradients between updates; is_read: whether others may read what optimizers have accumulated.
     noticed: the number of the signal that asks this process to end, 0 for none; asked: that of any process.
     """
 
@@ -31,6 +34,8 @@ class SharedStep:
         small: Communicator,
         large: Communicator,
         averages_of: Callable[[Executor], Averages],
+        accumulation: Accumulation,
+        is_read: bool,
         noticed: int = 0,
     ) -> None:
         self.name = name
@@ -38,6 +43,7 @@ class SharedStep:
         self.small, self.large = small, large
         self.asked: int | None = None
         self._averages_of = averages_of
+        self._accumulation, self._is_read = accumulation, is_read
         self._noticed = noticed
         self._totals: list[MetricTotals] = []
 
@@ -57,17 +63,13 @@ class SharedStep:
         return self.total([array * array.dtype.type(self.portion) for array in arrays], what)
 
     def total(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
-        found: list[np.ndarray] = list(arrays)
-        for dtype in dict.fromkeys(array.dtype for array in arrays):
-            places = [i for i, array in enumerate(arrays) if array.dtype == dtype]
-            flat = np.concatenate([np.ravel(arrays[i]) for i in places])
-            if not self.portion:
-                flat[...] = 0
-            self.large.allreduce(flat, what)
-            starts = np.cumsum([0, *(arrays[i].size for i in places)])
-            for i, start in zip(places, starts, strict=False):
-                found[i] = flat[start : start + arrays[i].size].reshape(arrays[i].shape)
-        return found
+        return summed(self.large, arrays if self.portion else [np.zeros_like(array) for array in arrays], what)
+
+    def before_update(self, optimizer: Any, store: ParameterStore, own: bool) -> None:
+        if own:
+            self._accumulation.sum_store(optimizer, store, self.portion, self._is_read)
+        else:
+            self._accumulation.begin(optimizer, store.variables, whole=True)
 
     def ran(self, executor: Executor) -> None:
         averages = self._averages_of(executor)

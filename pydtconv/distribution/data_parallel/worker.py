@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
@@ -17,6 +18,7 @@ from pydtconv.distribution.data_parallel import agreement
 from pydtconv.distribution.data_parallel.metric_totals import MetricTotals
 from pydtconv.distribution.data_parallel.shared_step import SharedStep
 from pydtconv.distribution.data_parallel.synchronizer import Synchronizer
+from pydtconv.distribution.gradients.accumulation import Accumulation
 from pydtconv.distribution.gradients.backend_choice import BackendChoice
 from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.gradients.reduction import Averages, Reduction
@@ -57,6 +59,8 @@ class Worker(Strategy):
         self.departures = channels.departures
         self.small, self.large = channels.small, channels.large
         self.synchronizer = Synchronizer(channels.statistics)
+        self.accumulation = Accumulation(channels.large)
+        self._reduces = True
         self.files = channels.files
         self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
         self._backends = BackendChoice(channels, options)
@@ -146,6 +150,7 @@ class Worker(Strategy):
             return
         agreement.check(agreement.described(training, kind, data, self._told_options, single), self.small)
         if kind == "train" and not single:
+            self.accumulation.settle()  # what a run that an error has ended may have left
             random.set_state(self.small.bcast_object(random.get_state(), "the random state"))
         if kind == "train" or fresh:
             self._replicate(training)
@@ -182,9 +187,10 @@ class Worker(Strategy):
         return reduction
 
     def settle(self) -> None:
-        """Waits for what steps that an error broke off have left, before another strategy takes the communicators."""
+        """Also waits for the reductions of steps that an error broke off."""
         for reduction in self._reductions.values():
             reduction.finish()
+        self.accumulation.settle()
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
         return self.small.allgather(times, "the times of all ranks").max(0)
@@ -231,10 +237,19 @@ class Worker(Strategy):
         assert memory.store is not None
         reduction, tuning = self._reductions[memory.store], self._tunings.get(memory.store)
         self._total = batch.total
-        if tuning is not None:
+        optimizer = training.optimizer
+        assert optimizer is not None
+        whole = training.is_read or memory.keeps_gradients or optimizer.has_own_apply
+        self._reduces = self.accumulation.begin(optimizer, memory.store.variables, whole)
+        takes = self._reduces and not whole and optimizer.gradient_accumulation_steps
+        if tuning is not None and self._reduces:
             tuning.begin(batch.total)
-        assert training.optimizer is not None
-        reduction.begin(batch.size > 0, in_blocks=training.optimizer.works_in_rows and not memory.keeps_gradients)
+        reduction.begin(
+            batch.size > 0,
+            in_blocks=optimizer.works_in_rows and not memory.keeps_gradients,
+            reduces=self._reduces,
+            complete=partial(self.accumulation.take, optimizer) if takes else None,
+        )
         self._averages = self._averages_of(step)
         hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
         step.executor.hooks = hooks
@@ -255,7 +270,14 @@ class Worker(Strategy):
         portion = self.portion = batch.size / batch.total
         state.portions = {"samples": portion}
         shared = SharedStep(
-            f"{kind}_step", portion, self.small, self.large, self._averages_of_plan, int(self._noticed or 0)
+            f"{kind}_step",
+            portion,
+            self.small,
+            self.large,
+            self._averages_of_plan,
+            self.accumulation,
+            training.is_read,
+            int(self._noticed or 0),
         )
         try:
             yield shared
@@ -305,7 +327,9 @@ class Worker(Strategy):
         reduction, tuning = self._reductions[store], self._tunings.get(store)
         if reduction.check:
             self._check_gradients(reduction)
-        if optimizer.works_in_parts:
+        if not self._reduces:
+            optimizer.apply_store(store)
+        elif optimizer.works_in_parts:
             optimizer.begin(store)
             for part, total in reduction.arrivals():
                 optimizer.apply_part(part, total)
@@ -316,7 +340,7 @@ class Worker(Strategy):
             optimizer.apply_store(store)
         if self._averages is not None:
             self._averages.finish()
-        if tuning is not None and tuning.end(self._total) and self.is_main:
+        if tuning is not None and self._reduces and tuning.end(self._total) and self.is_main:
             print(f"buckets of {tuning.chosen} MiB are the fastest", flush=True)
 
     def _check_gradients(self, reduction: Reduction) -> None:

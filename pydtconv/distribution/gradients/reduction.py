@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -22,6 +22,7 @@ from pydtconv.distribution.gradients.all_reduce import AllReduce
 from pydtconv.distribution.gradients.window import Window
 from pydtconv.distribution.mpi.communicator import Communicator, Request
 from pydtconv.distribution.mpi.progress import Progress
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.schedule.steps import Step
 
@@ -85,6 +86,7 @@ class Reduction:
         self.check = False
         self.broken: int | None = None
         self._counts = True
+        self._complete: Callable[[Variable, np.ndarray], None] | None = None
         self._number_at = {store.slice_of(variable).start: i for i, variable in enumerate(store.variables)}
 
     @property
@@ -106,10 +108,18 @@ class Reduction:
             index += bucket.variables
         return len(self.buckets)
 
-    def begin(self, counts: bool, in_blocks: bool = False) -> None:
+    def begin(
+        self,
+        counts: bool,
+        in_blocks: bool = False,
+        reduces: bool = True,
+        complete: Callable[[Variable, np.ndarray], None] | None = None,
+    ) -> None:
         """Before a step.  counts: False where this process has no samples, and its gradients are zero.
 
         in_blocks: whether the sums of the step will be read from `arrivals`, and not be looked for in the store.
+        reduces: False leaves in the store the gradients of this process.  complete: what is done to each gradient
+        before it is summed.
         """
         self.finish()
         free = self.backend.begin(in_blocks)
@@ -117,9 +127,9 @@ class Reduction:
             self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
         self.step += 1
         self.broken = None
-        self._counts = counts
+        self._counts, self._complete = counts, complete
         with self._lock:
-            self._started, self._under_way = 0, []
+            self._started, self._under_way = 0 if reduces else len(self.buckets), []
             self._window.begin()
             for bucket in self.buckets:
                 bucket.missing, bucket.request, bucket.done = bucket.variables, None, False
@@ -150,13 +160,19 @@ class Reduction:
 
     def gradient_ready(self, part: slice) -> None:
         """Starts the buckets that are complete, in their order, which is the same in all processes."""
-        if self.check and self._counts and self.broken is None:
-            number = self._number_at[part.start]
-            if has_nonfinite(self.store.gradient_of(self.store.variables[number]).reshape(-1)):
-                self.broken = number
+        if not self._counts:
+            self.store.gradients[part].fill(0)
+        elif self.check and self.broken is None and has_nonfinite(self._gradient_at(part)[1].reshape(-1)):
+            self.broken = self._number_at[part.start]
+        if self._complete is not None:
+            self._complete(*self._gradient_at(part))
         self._bucket_at[part.start].missing -= 1
         with self._lock:
             self._start_complete()
+
+    def _gradient_at(self, part: slice) -> tuple[Variable, np.ndarray]:
+        variable = self.store.variables[self._number_at[part.start]]
+        return variable, self.store.gradient_of(variable)
 
     def _carry_on(self) -> None:
         """Looks at what is under way, and starts what may follow."""
@@ -195,8 +211,6 @@ class Reduction:
     def _start(self) -> None:
         bucket = self.buckets[self._started]
         gradients = self.store.gradients
-        if not self._counts:
-            gradients[bucket.part].fill(0)
         numbers = gradients if gradients.dtype == bucket.dtype else gradients.view(bucket.dtype)
         request = self.backend.start(numbers, self._place(bucket))
         bucket.request = self.communicator.observed(request, self.told(self._started))
