@@ -67,7 +67,7 @@ def reached(nodes: Sequence[Node], sources: Sequence[Tensor], spans: Spans | Non
 
 
 def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor], spans: Spans) -> Connected:
-    """Which of the ends depend on which of the sources."""
+    """Which of the ends depend on which of the sources.  Raises NotImplementedError where no gradient is on the way."""
     sources = [source for source in sources if source.dtype in FLOATING]
     down = reached(recording.nodes, sources, spans)
     up = {end for end in ends if isinstance(end, Tensor) and end in down}
@@ -77,6 +77,7 @@ def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor],
         if not alive.isdisjoint(node.outputs) and within(place, spans):
             inputs = [x for x in differentiable_inputs(node) if x in down]
             if inputs:
+                node.op.check_differentiable()
                 alive.update(inputs)
                 places.append(place)
     first = recording.stage_of_place(min(places)) if places else max(map(recording.stage_of, up), default=0)

@@ -10,6 +10,7 @@ Parameters are inputs like all others: `Conv(...)(x, kernel, bias)`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -175,6 +176,12 @@ class Op:
     def infer(self, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         """Specs of the outputs.  Raises ValueError naming what was expected and what came."""
         raise NotImplementedError
+
+    #: formula(op, *inputs): the operator made of other operators; gradients that are differentiated again go through it
+    formula: ClassVar[Callable[..., Any] | None] = None
+
+    def check_differentiable(self) -> None:
+        """Raises NotImplementedError where there is a gradient that is not here."""
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         """What backward reads; needs[i] says whether input i wants a gradient."""

@@ -194,6 +194,10 @@ class TableOp(Op):
         given = dict(self.static).get("dtype")
         return result_dtype(kind, dtypes) if given is None else given
 
+    def check_differentiable(self) -> None:
+        if self.rule.gradient is None:
+            raise NotImplementedError(f"ops.{self.function}: has no gradient here, and one is wanted")
+
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         rule = self.rule
         return Retained(x=tuple(range(len(needs))) if rule.reads_x else (), y=(0,) if rule.reads_y else ())

@@ -30,9 +30,9 @@ class TableKernel(Kernel[TableOp]):
     def backward(self, p: Pass) -> Call:
         if all(dx is None for dx in p.dx) or self.op.rule.gradient is no_gradient:
             return nothing
+        self.op.check_differentiable()
         gradient, static = self.op.rule.gradient, dict(self.op.static)
-        if gradient is None:
-            raise NotImplementedError(f"ops.{self.op.function}: has no gradient here, and one is wanted")
+        assert gradient is not None
         shapes = tuple(() if dx is None else dx.shape for dx in p.dx)
         if p.x and all(x is not None for x in p.x):
             shapes = tuple(x.shape for x in p.x)

@@ -22,8 +22,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     primals, tangents: tuples or lists of floats, arrays or structures of them, of the same shapes.  has_aux: fun
     returns (y, aux), and jvp (y, dy, aux).  Raises ValueError where tangents do not fit.
 
-    The product is the gradient of a gradient, which is linear in what y is weighed with; where an operator has no
-    second derivative here, there is one pass backward for each element of y.
+    The product is the gradient of a gradient, which is linear in what y is weighed with; where an operator's
+    gradient cannot be differentiated again, there is one pass backward for each element of y.
     """
     if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
         raise ValueError(f"jvp: expected tuples or lists of primals and tangents, got {primals!r} and {tangents!r}")

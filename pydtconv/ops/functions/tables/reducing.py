@@ -91,7 +91,7 @@ _METHODS = {
 }
 
 
-def _neighbours(q: float, count: int, method: str) -> tuple[int, int, float]:
+def neighbours(q: float, count: int, method: str) -> tuple[int, int, float]:
     """Two ranks and the share of the second."""
     if method not in _METHODS:
         raise ValueError(f"quantile: method: expected one of {', '.join(_METHODS)}, got {method!r}")
@@ -118,7 +118,7 @@ def _quantile(x: np.ndarray, q: Any, axis: Axes, method: str, keepdims: bool) ->
     rows = np.sort(_rows(x, axis), -1)
     parts = []
     for each in np.atleast_1d(np.asarray(q, float)):
-        low, high, share = _neighbours(float(each), rows.shape[-1], method)
+        low, high, share = neighbours(float(each), rows.shape[-1], method)
         if share in (0, 1):  # of which the other one, infinity perhaps, is no part
             part = rows[..., high if share else low]
         else:
@@ -140,7 +140,7 @@ def _quantile_gradient(b: Backward, q: Any, axis: Axes, method: str, keepdims: b
     spread = np.zeros(rows.shape, b.dy[0].dtype)
     dys = b.dy[0][None] if np.ndim(q) == 0 else b.dy[0]
     for each, dy in zip(np.atleast_1d(np.asarray(q, float)), dys, strict=True):
-        low, high, share = _neighbours(float(each), rows.shape[-1], method)
+        low, high, share = neighbours(float(each), rows.shape[-1], method)
         dy = dy.reshape(rows.shape[:-1])
         spread[..., low] += sloped(1 - share, dy)
         spread[..., high] += sloped(share, dy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -127,7 +128,7 @@ def _fixed(index: np.ndarray, extent: int, mode: str) -> np.ndarray:
     return np.clip(index, 0, extent - 1)
 
 
-def _corners(coordinates: np.ndarray, extents: Shape, order: int, mode: str) -> Any:
+def corners(coordinates: Any, extents: Shape, order: int, mode: str) -> Any:
     """(indices, weight, whether inside) of each of the points that a sample is made of."""
     choices = []
     for coordinate, extent in zip(coordinates, extents, strict=True):
@@ -142,7 +143,7 @@ def _corners(coordinates: np.ndarray, extents: Shape, order: int, mode: str) -> 
         )
     for corner in itertools.product(*choices):
         indices, weights, insides = zip(*corner, strict=True)
-        inside = None if mode != "constant" else np.logical_and.reduce(insides)
+        inside = None if mode != "constant" else functools.reduce(np.logical_and, insides)
         yield indices, math.prod(weights[1:], start=weights[0]), inside
 
 
@@ -150,7 +151,7 @@ def sample(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, f
     """Values of x at coordinates (rank, ...) between its elements; x may have further axes behind."""
     rank = len(coordinates)
     total: Any = 0
-    for indices, weight, inside in _corners(np.asarray(coordinates, "float64"), x.shape[:rank], order, fill_mode):
+    for indices, weight, inside in corners(np.asarray(coordinates, "float64"), x.shape[:rank], order, fill_mode):
         weight = weight.reshape(weight.shape + (1,) * (x.ndim - rank))
         values = x[indices]
         if inside is not None:
@@ -176,7 +177,7 @@ def _map(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fil
 def _spread(dx: np.ndarray, coordinates: np.ndarray, dy: np.ndarray, order: int, fill_mode: str) -> None:
     """The gradient of `sample` by x, added to dx."""
     rank = len(coordinates)
-    for indices, weight, inside in _corners(np.asarray(coordinates, "float64"), dx.shape[:rank], order, fill_mode):
+    for indices, weight, inside in corners(np.asarray(coordinates, "float64"), dx.shape[:rank], order, fill_mode):
         weight = weight if inside is None else weight * inside
         np.add.at(dx, indices, sloped(weight.reshape(weight.shape + (1,) * (dx.ndim - rank)), dy))
 
