@@ -106,6 +106,7 @@ _FILLED_BY = {
     "convolve_on_device": "devices.eager",
     "device": "devices.names",
     "device_algorithms": "kernels.gpu.convolutions",
+    "initializer": "initializers",
     "tape": "loops.tape",
     "transform_on_device": "devices.eager",
     "variable": "graph.ir.variable",

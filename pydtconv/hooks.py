@@ -63,6 +63,8 @@ recorded = Hook("recorded", _as_it_is)
 as_result = Hook("as_result", _as_it_is)
 #: the class GradientTape
 tape = Hook("tape")
+#: (name): the initializer of a name
+initializer = Hook("initializer")
 #: the class Variable
 variable = Hook("variable")
 #: (name): the device of a name; raises DeviceError where it cannot be used

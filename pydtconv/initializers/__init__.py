@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import hooks
 from pydtconv.initializers.constants import Constant, Identity, Ones, Zeros
 from pydtconv.initializers.fans import (
     GlorotNormal,
@@ -100,6 +101,7 @@ __all__ = [
 ]
 
 
+@hooks.initializer.fill
 def get(identifier: Any) -> Callable[..., Any] | None:
     """The initializer that identifier names: a name, a config, a class, a callable, an array, or None."""
     if isinstance(identifier, np.ndarray):

@@ -83,3 +83,22 @@ def test_values_are_refused_in_a_call_that_is_traced(function):
     for run in model.fit, model.evaluate:
         with pytest.raises(TypeError, match="expected the variable itself"):
             run(VALUE, VALUE, verbose=0)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "orthogonal", "glorot_uniform", "RandomNormal"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_initializers_have_names(name, dtype):
+    found = Variable(name, (3, 2), dtype)
+    assert (found.shape, found.dtype) == ((3, 2), dtype)
+    if name in ("zeros", "ones"):
+        np.testing.assert_array_equal(found, getattr(np, name)((3, 2)))
+    with pytest.raises(ValueError, match="unknown initializer 'onse'"):
+        Variable("onse", (3, 2))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(1, "int32"), ([[1, 2]], "int32"), (True, "bool"), (1.0, "float32"), ([1, 2.5], "float32"), ("ones", "float32")],
+)
+def test_dtypes_of_numbers_of_python(value, dtype):
+    assert Variable(value, () if value == "ones" else None).dtype == dtype

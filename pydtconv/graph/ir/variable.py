@@ -36,6 +36,14 @@ def _refuse_none(name: str, value: Any) -> None:
         raise ValueError(f"variable {name!r}: expected numbers, got {value!r}")
 
 
+def _usual_dtype(initializer: Any) -> str:
+    """The dtype of a variable where none is given."""
+    if isinstance(initializer, (np.ndarray, np.generic)):
+        return initializer.dtype.name if initializer.dtype.kind in "iub" else config.floatx()
+    kind = "f" if callable(initializer) or initializer is None else np.asarray(initializer).dtype.kind
+    return {"i": "int32", "b": "bool"}.get(kind) or config.floatx()
+
+
 def as_stored(
     source: str, pairs: Iterable[tuple[Variable, np.ndarray]], stacklevel: int = 4
 ) -> list[tuple[Variable, np.ndarray]]:
@@ -83,16 +91,18 @@ class Variable(Operators):
         layout: Any = None,
         copy: bool = True,
     ) -> None:
-        """initializer: a callable (shape, dtype) -> array, or an array.
+        """initializer: an array, a callable (shape, dtype) -> array, or the name of an initializer.
 
-        dtype: by default that of an array of integers or truth values, else `config.floatx()`.
+        dtype: by default that of an array of integers or truth values, int32 for Python's integers, else
+        `config.floatx()`.
 
         copy: False to keep the array itself.  aggregation: what processes that train together make of the values that
         code of theirs assigns: "mean" (by samples), "sum", "only_first_replica"; with "none" they must be equal.
         autocast, synchronization and layout are Keras's; only their defaults mean something here.
         """
-        given = initializer.dtype if isinstance(initializer, (np.ndarray, np.generic)) else np.dtype("float32")
-        name, dtype = name or "variable", name_of(dtype or (given.name if given.kind in "iub" else config.floatx()))
+        if isinstance(initializer, str):
+            initializer = hooks.initializer(initializer)
+        name, dtype = name or "variable", name_of(dtype or _usual_dtype(initializer))
         if dtype == BFLOAT16:
             raise ValueError(
                 f"variable {name!r}: dtype: expected one such as float32, got 'bfloat16', which layers compute in"
