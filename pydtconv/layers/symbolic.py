@@ -8,6 +8,7 @@ replays them on the tensors of a graph.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from pydtconv.serialization.configurable import Configurable
 #: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
 #: so large and far apart that they differ behind several strides, too
 _PROBES = (331, 467)
+#: (spec, tensor): the spec of a tensor with numbers for the extents that are not known
+Fill = Callable[[Spec, Any], Spec]
 
 
 class KerasHistory(NamedTuple):
@@ -261,9 +264,8 @@ class OpCall(Operation):
         specs = [_spec_of(x, str(getattr(x, "dtype", dtype)) if self.op.mixes_dtypes else dtype) for x in inputs]
         specs = _as_read(self.op, inputs, specs)
 
-        def infer(fill: int, times: Callable[[Any], int]) -> Sequence[Spec]:
-            filled = (_filled(spec, fill * times(x)) for spec, x in zip(specs, inputs, strict=True))
-            return outputs_of(self.op, *filled)
+        def infer(fill: Fill) -> Sequence[Spec]:
+            return outputs_of(self.op, *(fill(spec, x) for spec, x in zip(specs, inputs, strict=True)))
 
         with _probes_untold(specs):
             inferred = _probed(infer, symbolic_leaves(inputs))
@@ -294,20 +296,40 @@ def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away."""
     leaves = symbolic_leaves((args, kwargs))
     with _probes_untold([tensor.spec for tensor in leaves]):
-        first, second = _probed(lambda fill, times: _trace(fn, args, kwargs, fill, times), leaves)
+        first, second = _probed(lambda fill: _trace(fn, args, kwargs, fill), leaves)
     return tree.map_structure(_merged_with_masks, first, second)
 
 
-def _probed(infer: Callable[[int, Callable[[Any], int]], Any], leaves: Sequence[KerasTensor]) -> list[Any]:
+def _probed(infer: Callable[[Fill], Any], leaves: Sequence[KerasTensor]) -> list[Any]:
     """What `infer` finds for each of the probes.
 
-    It is given how often a tensor has them.  Where extents that are not known do not belong together then, each has
-    them once: the batch may not be what they have in common.
+    It is given what fills in the extents that are not known: at first the batch, as often as a tensor has it.  Where
+    that does not go together, each has the batch once: it may not be what they have in common.  Where that does not
+    either, extents are those that another tensor has at that place, as if they were broadcast.
     """
+    ways: list[Callable[[int, Spec, Any], Spec]] = [lambda probe, spec, leaf: _filled(spec, probe)]
     if any(leaf.times != 1 for leaf in leaves):
-        with contextlib.suppress(ValueError):
-            return [infer(fill, lambda x: getattr(x, "times", 1)) for fill in _PROBES]
-    return [infer(fill, lambda x: 1) for fill in _PROBES]
+        ways.insert(0, lambda probe, spec, leaf: _filled(spec, probe * getattr(leaf, "times", 1)))
+    known: dict[int, int] = {}
+    for leaf in leaves:
+        for place, extent in enumerate(reversed(leaf.shape)):
+            known[place] = max(known.get(place, 0), extent or 0)
+    completed = len(leaves) > 1 and any(None in leaf.shape for leaf in leaves)
+    if completed:
+        ways.append(lambda probe, spec, leaf: _filled(_completed(spec, known), probe))
+    errors = []
+    for way in ways:
+        try:
+            return [infer(functools.partial(way, probe)) for probe in _PROBES]
+        except ValueError as error:
+            errors.append(error)
+    raise errors[-1 - completed]
+
+
+def _completed(spec: Spec, known: Mapping[int, int]) -> Spec:
+    """The spec with extents that are known for a place, counted from the last axis."""
+    places = reversed(range(len(spec.shape)))
+    return Spec(tuple(n or known.get(i) or None for i, n in zip(places, spec.shape, strict=True)), spec.dtype)
 
 
 @contextlib.contextmanager
@@ -340,18 +362,15 @@ def _merged_with_masks(a: _Output, b: _Output) -> KerasTensor:
     return tensor
 
 
-def _trace(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: int, times: Callable[[Any], int]
-) -> Any:
+def _trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fill: Fill) -> Any:
     graph = Graph(training=False)
 
     def stand_in(leaf: Any) -> Any:
         if not isinstance(leaf, KerasTensor):
             return leaf
-        whole = fill * times(leaf)
-        tensor: Any = graph.input(f"x{len(graph.inputs)}", _filled(leaf.spec, whole))
+        tensor: Any = graph.input(f"x{len(graph.inputs)}", fill(leaf.spec, leaf))
         if leaf.mask_spec is not None:
-            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", _filled(leaf.mask_spec, whole))
+            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", fill(leaf.mask_spec, leaf))
         return tensor
 
     args, kwargs = tree.map_structure(stand_in, (args, kwargs))
