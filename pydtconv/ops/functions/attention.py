@@ -11,13 +11,14 @@ from pydtconv.ops.attention import Attention
 from pydtconv.ops.functions.arithmetic import add, multiply
 from pydtconv.ops.functions.einsum import einsum
 from pydtconv.ops.functions.operands import as_operand, of_one_dtype
-from pydtconv.ops.functions.shape import reshape
+from pydtconv.ops.functions.shape import cast, reshape
 from pydtconv.ops.functions.softmax import softmax
+from pydtconv.ops.functions.tables.pieces import where
 from pydtconv.serialization.budget import claim
 
 __all__ = ["dot_product_attention"]
 
-#: added to scores in the place of minus infinity
+#: scores in the place of minus infinity
 _NEVER = -1e9
 
 
@@ -38,20 +39,22 @@ def dot_product_attention(
     bias: added to the scores (n, heads, tq, tk) or what broadcasts to them.  mask: the same, where a query may attend
     to a key.  scale: 1 / sqrt(d) for None.  is_causal: query i attends to keys 0 ... i.  flash_attention: False
     computes the whole matrix of scores; otherwise that is done for a bias alone, and the scores stay in cache (Dao et
-    al., 2022).
+    al., 2022).  A query that may attend to no key gets the mean of all values.
 
-    Returns (n, tq, heads, dv).  Raises ValueError for shapes that do not fit, for a bias beside a mask, and for
-    attn_logits_soft_cap, which is not supported.
+    Returns (n, tq, heads, dv).  Raises ValueError for shapes that do not fit, and for attn_logits_soft_cap, which is
+    not supported.
     """
     if attn_logits_soft_cap is not None:
         raise ValueError(f"dot_product_attention: attn_logits_soft_cap: expected None, got {attn_logits_soft_cap}")
-    if bias is not None and mask is not None:
-        raise ValueError("dot_product_attention: expected one of bias and mask, got both")
     query, key, value = of_one_dtype(query, key, value)
-    op = Attention(scale, bool(is_causal))
+    tq, tk = query.shape[1], key.shape[1]
+    op = Attention(scale, bool(is_causal and mask is None))
     if mask is not None:
         mask = as_operand(mask)
         mask = reshape(mask, (1,) * (4 - len(mask.shape)) + tuple(mask.shape))
+        if is_causal:
+            claim(tq * tk, f"attention: a mask of {tq} x {tk}")
+            mask = where(np.tri(tq, tk, dtype=bool), mask, np.zeros((), real(mask.dtype)))
     if bias is None and flash_attention is not False:
         return op(query, key, value) if mask is None else op(query, key, value, mask)
     return _with_scores(op, query, key, value, bias, mask)
@@ -69,8 +72,8 @@ def _with_scores(op: Attention, query: Any, key: Any, value: Any, bias: Any, mas
         scores = add(scores, of_one_dtype(scores, bias)[1])
     if op.causal:
         claim(tq * tk, f"attention: a mask of {tq} x {tk}")
-        scores = add(scores, np.triu(np.full((tq, tk), _NEVER, real(scores.dtype)), 1))
+        scores = where(np.tri(tq, tk, dtype=bool), scores, _NEVER)
     if mask is not None:
-        scores = add(scores, multiply(add(of_one_dtype(scores, mask)[1], -1.0), -_NEVER))
+        scores = where(cast(mask, "bool"), scores, _NEVER)
     weights = reshape(softmax(scores), (n, kv_heads, groups, tq, tk))
     return reshape(einsum("bhgqk,bkhd->bqhgd", weights, value), (n, tq, heads, dv))
