@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.extents import check
 from pydtconv.ops.functions.operands import as_operand, is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
@@ -77,19 +78,28 @@ _enter("fft2", np.fft.fft2, lambda dy, x: np.fft.ifft2(dy) * (x[-1] * x[-2]))
 _enter("ifft2", np.fft.ifft2, lambda dy, x: np.fft.fft2(dy) / (x[-1] * x[-2]))
 
 
+def _pair(name: str, x: Any, axes: int) -> list[Any]:
+    """The real and the imaginary part.  Raises ValueError for what is no pair, or has fewer axes."""
+    if not isinstance(x, (tuple, list)) or len(x) != 2:
+        raise ValueError(f"{name}: expected (real, imaginary), got {type(x).__name__} {np.shape(x)}")
+    if any(len(np.shape(part) if not hasattr(part, "shape") else part.shape) < axes for part in x):
+        raise ValueError(f"{name}: expected {axes} axes or more, got shapes {[np.shape(part) for part in x]}")
+    return list(x)
+
+
 def fft(x: Any) -> tuple[Any, Any]:
     """The transform of (real, imaginary) along the last axis."""
-    return apply("fft", list(x), {})
+    return apply("fft", _pair("fft", x, 1), {})
 
 
 def fft2(x: Any) -> tuple[Any, Any]:
     """The transform of (real, imaginary) along the last two axes."""
-    return apply("fft2", list(x), {})
+    return apply("fft2", _pair("fft2", x, 2), {})
 
 
 def ifft2(x: Any) -> tuple[Any, Any]:
     """The inverse of fft2."""
-    return apply("ifft2", list(x), {})
+    return apply("ifft2", _pair("ifft2", x, 2), {})
 
 
 def _fitted(x: np.ndarray, extent: int) -> np.ndarray:
@@ -147,7 +157,7 @@ def rfft(x: Any, fft_length: int | None = None) -> tuple[Any, Any]:
 
 def irfft(x: Any, fft_length: int | None = None) -> Any:
     """The inverse of rfft."""
-    return apply("irfft", list(x), {"fft_length": fft_length})
+    return apply("irfft", _pair("irfft", x, 1), {"fft_length": fft_length})
 
 
 def _window(window: Any, sequence_length: int, fft_length: int) -> np.ndarray:
@@ -213,6 +223,8 @@ RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape)
 
 def _check_sizes(*sizes: int) -> None:
     for name, size in zip(("sequence_length", "sequence_stride", "fft_length"), sizes, strict=True):
+        if not isinstance(size, (int, np.integer)):
+            raise ValueError(f"stft: {name}: expected an integer, got {size!r}")
         check(f"stft: {name}", size, least=1)
 
 
@@ -224,7 +236,12 @@ def stft(
     window: Any = "hann",
     center: bool = True,
 ) -> tuple[Any, Any]:
-    """Transforms of windows along the last axis: (..., n) -> two of (..., windows, fft_length // 2 + 1)."""
+    """Transforms of windows along the last axis: (..., n) -> two of (..., windows, fft_length // 2 + 1).
+
+    Raises TypeError for x that is not of floats.
+    """
+    if hasattr(x, "dtype") and name_of(x.dtype) not in FLOATING:
+        raise TypeError(f"stft: x: expected floats, got {name_of(x.dtype)}")
     _check_sizes(sequence_length, sequence_stride, fft_length)
     _window(window, sequence_length, fft_length)  # whether it can be
     sizes = {"sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length}
@@ -291,7 +308,7 @@ def istft(
     _check_sizes(sequence_length, sequence_stride, fft_length)
     _window(window, sequence_length, fft_length)
     sizes = {"sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length}
-    return apply("istft", list(x), {**sizes, "length": length, "window": window, "center": center})
+    return apply("istft", _pair("istft", x, 2), {**sizes, "length": length, "window": window, "center": center})
 
 
 def angle(x: Any) -> np.ndarray:
@@ -309,6 +326,8 @@ def polar(abs_: Any, angle: Any) -> np.ndarray:
 def view_as_complex(x: Any) -> np.ndarray:
     """(..., 2), real and imaginary parts, as complex numbers."""
     array = as_operand(_array("view_as_complex", x))
+    if array.shape[-1:] != (2,):
+        raise ValueError(f"view_as_complex: expected a last axis of 2, got shape {array.shape}")
     return array[..., 0] + 1j * array[..., 1]
 
 

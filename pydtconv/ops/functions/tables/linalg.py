@@ -12,13 +12,15 @@ from pydtconv.ops.table import Backward, Rule, no_gradient
 Shape = tuple[int, ...]
 
 
-def _same(extents: Shape, *more: Shape, **static: Any) -> Shape:
+def _matrix(extents: Shape) -> Shape:
+    if len(extents) < 2:
+        raise ValueError(f"expected matrices, got shape {extents}")
     return extents
 
 
-def _square(extents: Shape) -> Shape:
+def _square(extents: Shape, *more: Shape, **static: Any) -> Shape:
     if len(extents) < 2 or extents[-1] != extents[-2]:
-        raise ValueError("expected square matrices")
+        raise ValueError(f"expected square matrices, got shape {extents}")
     return extents
 
 
@@ -27,8 +29,9 @@ def _t(x: np.ndarray) -> np.ndarray:
 
 
 def _solved(a: Shape, b: Shape, **static: Any) -> Shape:
-    if len(a) < 2:
-        raise ValueError(f"expected matrices, got shape {a}")
+    extent = _square(a)[-1]
+    if not b or extent != b[-1 if len(b) == len(a) - 1 else -2]:
+        raise ValueError(f"expected {extent} rows of b, got shape {b}")
     return b
 
 
@@ -92,7 +95,7 @@ def _inv_gradient(b: Backward) -> Any:
 
 
 def _svd_shape(extents: Shape, full_matrices: bool, compute_uv: bool) -> Any:
-    *batch, m, n = extents
+    *batch, m, n = _matrix(extents)
     k = min(m, n)
     if not compute_uv:
         return (*batch, k)
@@ -100,14 +103,15 @@ def _svd_shape(extents: Shape, full_matrices: bool, compute_uv: bool) -> Any:
 
 
 def _qr(x: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f"qr: mode: expected 'reduced' or 'complete', got {mode!r}")
+    _qr_shape(x.shape, mode)
     q, r = np.linalg.qr(x, mode)  # type: ignore[call-overload]
     return q, r
 
 
 def _qr_shape(extents: Shape, mode: str) -> list[Shape]:
-    *batch, m, n = extents
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: mode: expected 'reduced' or 'complete', got {mode!r}")
+    *batch, m, n = _matrix(extents)
     k = m if mode == "complete" else min(m, n)
     return [(*batch, m, k), (*batch, k, n)]
 
@@ -130,11 +134,11 @@ def _lu_factor(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 ROWS: list[Row] = [
-    ("cholesky(x, upper=False)", "The triangular factor of positive matrices.", Rule(_cholesky, None, _same)),
+    ("cholesky(x, upper=False)", "The triangular factor of positive matrices.", Rule(_cholesky, None, _square)),
     (
         "cholesky_inverse(x, upper=False)",
         "The inverse of the matrix whose Cholesky factor is x.",
-        Rule(_cholesky_inverse, None, _same),
+        Rule(_cholesky_inverse, None, _square),
     ),
     (
         "det(x)",
@@ -145,7 +149,7 @@ ROWS: list[Row] = [
     (
         "slogdet(x)",
         "Sign and logarithm of determinants.",
-        Rule(_slogdet, _slogdet_gradient, lambda extents: [extents[:-2], extents[:-2]]),
+        Rule(_slogdet, _slogdet_gradient, lambda extents: [_square(extents)[:-2]] * 2),
     ),
     (
         "logdet(x)",
@@ -155,12 +159,12 @@ ROWS: list[Row] = [
     (
         "eig(x)",
         "Eigenvalues and eigenvectors.",
-        Rule(np.linalg.eig, None, lambda extents: [extents[:-1], extents], "complex64"),
+        Rule(np.linalg.eig, None, lambda extents: [_square(extents)[:-1], extents], "complex64"),
     ),
     (
         "eigh(x)",
         "Eigenvalues and eigenvectors of symmetric matrices.",
-        Rule(np.linalg.eigh, None, lambda e: [e[:-1], e]),
+        Rule(np.linalg.eigh, None, lambda e: [_square(e)[:-1], e]),
     ),
     ("qr(x, mode='reduced')", "Orthogonal and triangular factors.", Rule(_qr, None, _qr_shape)),
     (
@@ -176,7 +180,7 @@ ROWS: list[Row] = [
     (
         "solve(a, b)",
         "x of a x = b.",
-        Rule(_solve, _solve_gradient, lambda a, b: b, "floats", reads_y=True),
+        Rule(_solve, _solve_gradient, _solved, "floats", reads_y=True),
     ),
     (
         "solve_triangular(a, b, lower=False)",
@@ -199,13 +203,18 @@ ROWS: list[Row] = [
         Rule(
             lambda x, rcond: np.linalg.pinv(x) if rcond is None else np.linalg.pinv(x, rcond),
             None,
-            lambda extents, rcond: (*extents[:-2], extents[-1], extents[-2]),
+            lambda extents, rcond: (*_matrix(extents)[:-2], extents[-1], extents[-2]),
         ),
     ),
     (
         "matrix_rank(x, tol=None)",
         "Ranks of matrices.",
-        Rule(lambda x, tol: np.linalg.matrix_rank(x, tol), no_gradient, lambda extents, tol: extents[:-2], "int32"),
+        Rule(
+            lambda x, tol: np.linalg.matrix_rank(x, tol),
+            no_gradient,
+            lambda extents, tol: _matrix(extents)[:-2],
+            "int32",
+        ),
     ),
     (
         "corrcoef(x)",

@@ -71,7 +71,7 @@ def apply(name: str, values: list[Any], static: dict[str, Any]) -> Any:
     if watched or any(is_symbolic(value) for value in operands):
         return TableOp(name, tuple((key, frozen(value)) for key, value in static.items()))(*operands)
     rule = RULES[name]
-    if not static.keys().isdisjoint(EXTENTS):
+    if any(static[key] is not None for key in EXTENTS.keys() & static):
         outputs_of(TableOp(name, tuple((key, frozen(value)) for key, value in static.items())), *map(spec_of, operands))
     dtypes = [array.dtype.name for array in operands]
     with np.errstate(all="ignore"):

@@ -137,7 +137,11 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
     """Norms of vectors (an axis) and matrices (two): None, "fro", 1, 2, inf, -inf, any number for vectors, "nuc"."""
     x = as_operand(x)
     axes = normalize_axes("norm", axis, len(x.shape))
-    if ord is None or (ord in ("fro", 2) and (len(axes) == 1 or ord == "fro")):
+    if isinstance(ord, str) and (len(axes) != 2 or ord not in ("fro", "nuc")):
+        raise ValueError(
+            f"norm: ord: expected 'fro' or 'nuc' of two axes, or a number, got {ord!r} of {len(axes)} axes"
+        )
+    if ord is None or ord == "fro" or (ord == 2 and len(axes) == 1):
         return root(sum_over(square(x), axes, keepdims))
     if len(axes) == 1:
         if ord == math.inf:
