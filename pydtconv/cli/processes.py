@@ -13,8 +13,10 @@ from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, number
 
 
-def add_arguments(parser: Parser, gradients: bool = True) -> None:
-    """gradients: whether there are any, and the options of how they are reduced."""
+def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = False) -> None:
+    """gradients: whether there are any, and the options of how they are reduced.  own_network: whether the command
+    builds the network that is trained.
+    """
     group = parser.add_argument_group("several processes, under mpiexec")
     group.add_argument(
         "--no-distribution", action="store_true", help="let each process train by itself instead of all together"
@@ -44,6 +46,35 @@ def add_arguments(parser: Parser, gradients: bool = True) -> None:
     group.add_argument(
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
     )
+    if own_network:
+        group.add_argument(
+            "--sync-batchnorm",
+            action=argparse.BooleanOptionalAction,
+            help="statistics of batch normalization are of the samples of all ranks, as in one process (the default), "
+            "or of each rank's own",
+        )
+
+
+def synchronize(args: Any, network: Any) -> None:
+    """Lets the network's batch normalization take its statistics over all processes, but for --no-sync-batchnorm.
+
+    Raises CommandError where the option changes nothing.
+    """
+    from pydtconv import replica
+    from pydtconv.layers import BatchNormalization
+
+    layers = [layer for layer in network._pydt_flatten_layers() if isinstance(layer, BatchNormalization)]
+    here, asked = replica.current(), args.sync_batchnorm
+    if asked is not None:
+        reasons = {
+            "in one process": here.size == 1,
+            "with --mesh: statistics are those of all ranks": here.partition is not None,
+            f"for {network.name}, which has no batch normalization": not layers,
+        }
+        for reason in (reason for reason, holds in reasons.items() if holds):
+            raise CommandError(f"--{'' if asked else 'no-'}sync-batchnorm: changes nothing {reason}")
+    for layer in layers:
+        layer.synchronized = asked is not False
 
 
 def _bucket(text: str) -> float | str:

@@ -57,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
     parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=1, help="equal seeds give equal runs (default: 1)")
     parser.add_argument("--output", help="name of the files that are written, without suffix (default: the model's)")
-    processes.add_arguments(parser)
+    processes.add_arguments(parser, own_network=True)
 
 
 def run(args: Any) -> int:
@@ -76,6 +76,7 @@ def run(args: Any) -> int:
             raise CommandError(f"--tune: expected seconds of 0 or more, got {args.tune}") from None
     train, test, shape, classes = networks.load(args, training=True)
     network = networks.build(args, shape, classes)
+    processes.synchronize(args, network)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
     split = networks.split(args)
     model = training.compiled(network, shape, optimizer(args, steps), args.augment, split)

@@ -73,6 +73,7 @@ FLAGS = {
         "--tune": ["1"], "--checkpoint": ["saved"], "--save-every": (["--save-every", "2"], "expected --checkpoint"),
         "--keep": (["--keep", "2"], "expected --checkpoint"), "--resume": (["--resume"], "expected --checkpoint"),
         "--profile": ["step.json"], "--seed": ["2"], "--output": ["other"],
+        "--no-sync-batchnorm": (["--no-sync-batchnorm"], NOTHING),
     },
     "evaluate": {**PRECISE, **DATA, **ON_RANKS, "--model": ["smallvgg16"], "--weights": ["other.weights.h5"]},
     "simulate": {

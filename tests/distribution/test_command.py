@@ -1,7 +1,9 @@
 """An unmodified Keras script, and the command, under mpiexec: one prints, one writes, all read."""
 
+import numpy as np
 import pytest
 
+from pydtconv import applications
 from tests.distribution.ranks import needs_mpi, run, run_well
 
 pytestmark = needs_mpi
@@ -38,9 +40,28 @@ def test_script_alone(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_train_gives_the_result_of_one_rank(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = ("--dataset", "digits", "--samples", "14", "--batch-size", "7", "--epochs", "1", "--dtype", "float64")
+
+    def weights(ranks, *options):
+        run_well(ranks, "-m", "pydtconv", "train", "--model", "resnet20", *shared, *options)
+        network = applications.build("resnet20", (8, 8, 1), 10)
+        network.load_weights("resnet20.weights.h5")
+        return network.get_weights()
+
+    one, several, apart = weights(0), weights(2), weights(2, "--no-sync-batchnorm")
+    for expected, found in zip(one, several, strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+    assert max(np.abs(a - b).max() for a, b in zip(one, apart, strict=True)) > 0.01
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        (["--no-sync-batchnorm"], "--no-sync-batchnorm: changes nothing for mlp, which has no batch normalization"),
+        (["--mesh", "height=2", "--sync-batchnorm"], "--sync-batchnorm: changes nothing with --mesh"),
         (["--bucket-size", "much"], "--bucket-size: expected MiB above 0 or 'tune', got 'much'"),
         (["--warmup-epochs", "2"], "--warmup-epochs: expected --base-batch-size too"),
     ],

@@ -26,7 +26,9 @@ class DataParallel:
     """Data parallelism over the processes that `mpiexec` started.
 
     `batch_size` is that of the global batch; each process computes on its share, and gradients, losses and metrics are
-    those of the whole.  device_mesh, devices: all devices, which is the default; each process is one.
+    those of the whole.  Batch normalization takes the statistics of each process's share, unless it is made with
+    `synchronized=True`: only then any number of processes gives the result of one.
+    device_mesh, devices: all devices, which is the default; each process is one.
     auto_shard_dataset: False where an iterable of batches gives each process batches of its own, whose sum is the
     global batch; arrays are always shared out.
     bucket_size: MiB of gradients that are reduced together, or "tune": the first steps try sizes and keep the fastest;
