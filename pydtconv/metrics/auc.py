@@ -14,6 +14,9 @@ from pydtconv.metrics.confusion import Confusion, claim_thresholds, divide
 class AUC(Confusion):
     """The area under the ROC curve, or under precision against recall ("PR"), by sums over thresholds.
 
+    "PRGAIN": under precision gain against recall gain (Flach and Kull, NeurIPS 2015): 1 - P/N of false positives, or
+    false negatives, over true positives.
+
     summation_method: "interpolation" (the mean of neighbours; for "PR" the closed form of Davis and Goadrich, ICML
     2006, section 4), "minoring" or "majoring" (the smaller or larger neighbour).
     Scores are cut to 0..1, unless `thresholds` are given that are not evenly spaced.
@@ -33,8 +36,8 @@ class AUC(Confusion):
         label_weights: Sequence[float] | None = None,
         from_logits: bool = False,
     ) -> None:
-        if str(curve).upper() not in ("ROC", "PR"):
-            raise ValueError(f"AUC: expected curve 'ROC' or 'PR', got {curve!r}")
+        if str(curve).upper() not in ("ROC", "PR", "PRGAIN"):
+            raise ValueError(f"AUC: expected curve 'ROC', 'PR' or 'PRGAIN', got {curve!r}")
         if str(summation_method).lower() not in ("interpolation", "minoring", "majoring"):
             raise ValueError(
                 f"AUC: expected summation_method 'interpolation', 'minoring' or 'majoring', got {summation_method!r}"
@@ -110,6 +113,10 @@ class AUC(Confusion):
         x, y = recall, divide(found, found + wrong)
         if self.curve == "ROC":
             x, y = divide(wrong, wrong + counts.true_negatives), recall
+        if self.curve == "PRGAIN":
+            scale = divide(found + counts.false_negatives, wrong + counts.true_negatives)
+            x = np.where(found > 0, np.maximum(1 - scale * divide(counts.false_negatives, found), 0), 0.0)
+            y = np.where(found > 0, 1 - scale * divide(wrong, found), 1.0)
         heights = {
             "interpolation": (y[:-1] + y[1:]) / 2,
             "minoring": np.minimum(y[:-1], y[1:]),

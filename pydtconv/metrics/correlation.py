@@ -51,7 +51,7 @@ class R2Score(Metric):
     """1 - the sum of squared errors over the variance of the targets (n, outputs).
 
     class_aggregation: "uniform_average" or "variance_weighted_average" of the outputs, or None for all of them.
-    num_regressors: where not 0, the score is adjusted for so many.
+    num_regressors: where not 0, the score is adjusted for so many, by the number of samples of a weight that is not 0.
     """
 
     state_names = ("sums", "samples")
@@ -92,7 +92,7 @@ class R2Score(Metric):
         parts = (y_true * weights, y_true**2 * weights, (y_true - y_pred) ** 2 * weights, weights)
         new = np.stack([part.sum(0) for part in parts])
         self.sums = new if self.sums is None else self.sums + new
-        self.samples += y_true.size
+        self.samples += int(np.any(weights != 0, axis=1).sum())
 
     def result(self) -> Any:
         if self.sums is None:

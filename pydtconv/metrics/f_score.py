@@ -14,7 +14,8 @@ class FBetaScore(Metric):
     """The F-beta score of each class (average=None), its mean ("macro"), weighted by class ("weighted"), or of all
     classes together ("micro").
 
-    y_true, y_pred: (n, classes).  threshold: above it a prediction is positive; None takes the largest of a sample.
+    y_true, y_pred: (n, classes).  threshold: a float above 0 and up to 1, above which a prediction is
+    positive; None takes the largest of a sample.
     """
 
     state_names = ("_counts",)
@@ -29,8 +30,12 @@ class FBetaScore(Metric):
     ) -> None:
         if average not in (None, "micro", "macro", "weighted"):
             raise ValueError(f"FBetaScore: expected average None, 'micro', 'macro' or 'weighted', got {average!r}")
-        if not beta > 0:
-            raise ValueError(f"FBetaScore: expected beta to be positive, got {beta!r}")
+        if not isinstance(beta, float) or not beta > 0:
+            raise ValueError(f"FBetaScore: expected beta to be a positive float, got {beta!r}")
+        if threshold is not None and (not isinstance(threshold, float) or not 0 < threshold <= 1):
+            raise ValueError(
+                f"{type(self).__name__}: threshold: expected None or a float above 0 and up to 1, got {threshold!r}"
+            )
         super().__init__(dtype, name)
         self.average = average
         self.beta = beta
@@ -53,9 +58,10 @@ class FBetaScore(Metric):
             positive = (scores >= scores.max(-1, keepdims=True)) & (np.abs(scores) > 1e-9)
         else:
             positive = scores > self.threshold
-        weights = np.ones(1) if sample_weight is None else as_array(self, "sample_weight", sample_weight).reshape(-1)
+        weights = np.ones(1) if sample_weight is None else as_array(self, "sample_weight", sample_weight)
+        weights = weights.reshape(-1, 1) if weights.ndim < 2 else weights
         parts = (positive * labels, positive * (1 - labels), (1 - positive) * labels, labels)
-        sums = np.stack([(part * weights[:, None]).sum(0) for part in parts])
+        sums = np.stack([(part * weights).sum(0) for part in parts])
         if self.average == "micro":
             sums = sums.sum(1)
         self._counts = sums if self._counts is None else self._counts + sums

@@ -68,6 +68,10 @@ CASES = {
     "AUC_wide": ({}, COLUMN, PROBABILITIES[:, :1] * 4 - 1),
     "AUC_pr": ({"curve": "PR", "num_thresholds": 50}, COLUMN, PROBABILITIES[:, :1]),
     "AUC_pr_major": ({"curve": "PR", "summation_method": "majoring"}, COLUMN, PROBABILITIES[:, :1]),
+    **{
+        f"AUC_gain_{way}": ({"curve": "prgain", "summation_method": way}, COLUMN, PROBABILITIES[:, :1])
+        for way in ("interpolation", "minoring", "majoring")
+    },
     "AUC_thresholds": ({"thresholds": [0.2, 0.5, 0.6], "summation_method": "minoring"}, COLUMN, PROBABILITIES[:, :1]),
     "AUC_labels": ({"multi_label": True, "label_weights": list(range(1, K + 1))}, BINARY, PROBABILITIES),
     "F1Score": ({}, one_hot(LABELS, K), SCORES),

@@ -26,7 +26,7 @@ CASES = {
     "ConcordanceCorrelation": [((), {}, VALUES, GUESSES)],
     "R2Score": [
         *(((), {"class_aggregation": way}, VALUES, GUESSES) for way in ("uniform_average", None)),
-        ((), {"class_aggregation": "variance_weighted_average", "num_regressors": 2}, VALUES, GUESSES),
+        ((), {"class_aggregation": "variance_weighted_average"}, VALUES, GUESSES),
     ],
     "SensitivityAtSpecificity": [((0.4,), {}, BINARY, SCORES), ((0.4,), {"num_thresholds": 5}, BINARY, SCORES)],
     "SpecificityAtSensitivity": [((0.4,), {}, BINARY, SCORES), ((0.4,), {"class_id": 1}, HOT, CLASSES)],
@@ -90,3 +90,38 @@ def test_signatures(module):
         if ours != wanted:
             different.append(f"{name}: expected {wanted}, got {ours}")
     assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(20.0) % 3])
+def test_r2_is_adjusted_by_the_number_of_samples(weights):
+    """As Keras 3.16 counts them; 3.15 counts the elements of all outputs."""
+    plain, adjusted = metrics.R2Score(), metrics.R2Score(num_regressors=2)
+    for metric in plain, adjusted:
+        metric.update_state(VALUES[0], GUESSES[0], weights)
+    samples = 20 if weights is None else np.count_nonzero(weights)
+    expected = 1 - (1 - plain.result()) * (samples - 1) / (samples - 3)
+    np.testing.assert_allclose(adjusted.result(), expected, rtol=1e-12)
+
+
+def test_weights_of_f_scores_may_be_of_classes():
+    """As in Keras 3.16: labels (n, classes) with weights of this shape; of one class they are those of its samples."""
+    weights = RANDOM.random((20, 4), np.float32)
+    score = metrics.FBetaScore(threshold=0.5)
+    score.update_state(HOT[0], CLASSES[0], weights)
+    for c in range(4):
+        single = metrics.FBetaScore(threshold=0.5)
+        single.update_state(HOT[0][:, c : c + 1], CLASSES[0][:, c : c + 1], weights[:, c])
+        np.testing.assert_allclose(score.result()[c], single.result()[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("beta", [1, -0.5, 0.0, None, "1.0"])
+def test_beta_is_a_positive_float(beta):
+    with pytest.raises(ValueError, match="FBetaScore: expected beta to be a positive float"):
+        metrics.FBetaScore(beta=beta)
+
+
+@pytest.mark.parametrize("make", [metrics.FBetaScore, metrics.F1Score])
+@pytest.mark.parametrize("threshold", [1, 2.0, 0.0, -0.5, "0.5"])
+def test_the_threshold_of_an_f_score_is_a_float_up_to_1(make, threshold):
+    with pytest.raises(ValueError, match="threshold: expected None or a float above 0 and up to 1"):
+        make(threshold=threshold)
