@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.optimizers.arguments import DEFAULTS
 from pydtconv.optimizers.optimizer import Optimizer
-from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.serialization.objects import arguments_of, deserialize_keras_object, serialize_keras_object
 
 #: what is the optimizer's own; everything else is the inner one's
 _OWN = frozenset(
@@ -33,7 +34,17 @@ class LossScaleOptimizer(Optimizer):
         initial_scale: float = 2.0**15,
         dynamic_growth_steps: int = 2000,
         name: str | None = None,
+        **others: Any,
     ) -> None:
+        for key, value in others.items():  # older configs hold these with their defaults
+            if key == "dynamic" and value is not True:
+                raise ValueError(
+                    "LossScaleOptimizer: dynamic: expected True; loss_scale_factor is the inner optimizer's"
+                )
+            if key != "dynamic" and (key not in DEFAULTS or key == "name"):
+                raise ValueError(f"LossScaleOptimizer: unknown argument {key!r}")
+            if key != "dynamic" and value != DEFAULTS[key]:
+                raise ValueError(f"LossScaleOptimizer: {key}: expected it on the inner optimizer, got {value!r}")
         if not isinstance(inner_optimizer, Optimizer):
             raise ValueError(f"LossScaleOptimizer: inner_optimizer: expected an Optimizer, got {inner_optimizer!r}")
         self.initial_scale = initial_scale
@@ -75,5 +86,5 @@ class LossScaleOptimizer(Optimizer):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Optimizer:
-        arguments = {key: config[key] for key in ("name", "initial_scale", "dynamic_growth_steps") if key in config}
+        arguments = arguments_of({key: value for key, value in config.items() if key != "inner_optimizer"})
         return cls(deserialize_keras_object(config["inner_optimizer"], custom_objects), **arguments)

@@ -474,3 +474,14 @@ def test_optimizers_of_one_name_have_slots_of_their_own():
     assert second.name == first.name
     assert step(second, 4.0) == -5
     assert step(first, 2.0) == -8
+
+
+@pytest.mark.parametrize("name", [name for name in DEFAULTS if name != "name"])
+def test_a_loss_scale_optimizer_takes_other_arguments_at_their_defaults_alone(name):
+    """Configs of older versions hold them."""
+    config = optimizers.LossScaleOptimizer(optimizers.SGD(0.5)).get_config()
+    again = optimizers.LossScaleOptimizer.from_config(config | {name: DEFAULTS[name], "dynamic": True})
+    assert isinstance(again.inner_optimizer, optimizers.SGD)
+    for more in {name: 0.5}, {"dynamic": False}, {"foo": 1}:
+        with pytest.raises(ValueError, match=f"LossScaleOptimizer: (unknown argument )?'?{next(iter(more))}"):
+            optimizers.LossScaleOptimizer(optimizers.SGD(0.5), **more)
