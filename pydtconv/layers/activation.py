@@ -20,7 +20,7 @@ class Activation(Layer):
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.activation = activations.get(activation)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return inputs if self.activation is None else self.activation(inputs)
@@ -42,7 +42,7 @@ class ReLU(Layer):
         self.max_value = None if max_value is None else float(max_value)
         self.negative_slope = float(negative_slope)
         self.threshold = float(threshold)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return activations.relu(inputs, self.negative_slope, self.max_value, self.threshold)
@@ -61,7 +61,7 @@ class LeakyReLU(Layer):
         if negative_slope is None or negative_slope < 0:
             raise ValueError(f"LeakyReLU: negative_slope: expected a number of 0 or more, got {negative_slope!r}")
         self.negative_slope = float(negative_slope)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return activations.leaky_relu(inputs, self.negative_slope)
@@ -76,7 +76,7 @@ class ELU(Layer):
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.alpha = float(alpha)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return activations.elu(inputs, self.alpha)
@@ -133,7 +133,7 @@ class Softmax(Layer):
         if not whole or axis == []:
             raise ValueError(f"Softmax: axis: expected an integer, or several, got {axis!r}")
         self.axis = axis if isinstance(axis, int) else list(axis)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any, mask: Any = None) -> Any:
         if mask is not None:

@@ -12,12 +12,12 @@ from pydtconv.extents import check
 
 def integers(layer: str, name: str, value: Any, count: int, allow_zero: bool = False) -> Any:
     """value as `count` integers: one integer stands for all.  Raises ValueError otherwise."""
-    parts = (value,) * count if _is_integer(value) else value
+    parts = (value,) * count if is_integer(value) else value
     least = 0 if allow_zero else 1
     if (
         not isinstance(parts, (list, tuple, np.ndarray))
         or len(parts) != count
-        or not all(_is_integer(part) and part >= least for part in parts)
+        or not all(is_integer(part) and part >= least for part in parts)
     ):
         many = "an integer" if count == 1 else f"an integer or {count} integers"
         raise ValueError(f"{layer}: {name}: expected {many} of {least} or more, got {value!r}")
@@ -31,7 +31,8 @@ def given(names: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in names.items() if name not in ("self", "kwargs", "__class__")} | rest
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
+    """Whether it is a Python or NumPy integer, no truth value."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -40,7 +41,7 @@ def sides(layer: str, name: str, value: Any, rank: int = 2) -> tuple[tuple[int, 
 
     Of one axis a pair is (before, after).
     """
-    if _is_integer(value):
+    if is_integer(value):
         value = (value,) * rank
     if rank == 1 and isinstance(value, (list, tuple, np.ndarray)) and len(value) == 2:
         value = (value,)

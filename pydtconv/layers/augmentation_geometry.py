@@ -246,7 +246,7 @@ class Resizing(image_data.ImageLayer):
         self.interpolation = interpolation
         self.crop_to_aspect_ratio, self.pad_to_aspect_ratio = crop_to_aspect_ratio, pad_to_aspect_ratio
         self.fill_mode, self.fill_value, self.antialias = fill_mode, fill_value, antialias
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         if not isinstance(inputs, Mapping):

@@ -19,7 +19,7 @@ class _Spatial(Layer):
         super().__init__(**kwargs)
         self.data_format = arguments.format_of(type(self).__name__, data_format)
         self.input_spec = InputSpec(ndim=rank + 2)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def _apply(self, x: Any) -> Any:
         raise NotImplementedError

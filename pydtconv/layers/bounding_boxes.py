@@ -25,7 +25,7 @@ class MaxNumBoundingBoxes(ImageLayer):
         super().__init__(**kwargs)
         self.max_number = positive("MaxNumBoundingBoxes", "max_number", max_number)
         self.fill_value = fill_value
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any, training: bool = True) -> Any:
         if not isinstance(inputs, Mapping) or "bounding_boxes" not in inputs:

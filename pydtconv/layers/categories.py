@@ -77,7 +77,7 @@ class CategoryEncoding(Layer):
         self.output_mode = check_mode("CategoryEncoding", output_mode, MODES[1:])
         self.sparse = False
         self.autocast = False
-        self.built = True
+        self._pydt_needs_no_build()
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         expected = f"classes from 0 to {self.num_tokens - 1}"
@@ -119,7 +119,7 @@ class Discretization(Layer):
         self.epsilon = epsilon
         self.output_mode = check_mode("Discretization", output_mode)
         self.sparse = False
-        self.built = True
+        self._pydt_needs_no_build()
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
         """Takes the boundaries from an array or batches."""
@@ -179,7 +179,7 @@ class _Lookup(Layer):
         self.idf_weights = None
         self.vocabulary: list[Any] | None = None
         self.autocast = False
-        self.built = True
+        self._pydt_needs_no_build()
         if vocabulary is not None:
             self.set_vocabulary(vocabulary)
 

@@ -21,7 +21,7 @@ class Identity(Layer):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return inputs
@@ -56,7 +56,7 @@ class Lambda(Layer):
         self.output_shape = output_shape
         self.mask = None
         self.arguments = dict(arguments or {})
-        self.built = True
+        self._pydt_needs_no_build()
 
     def _pydt_own_config(self) -> dict[str, Any]:
         """The config; the code of lambdas as this layer of Keras has it, which is not as elsewhere."""

@@ -143,15 +143,18 @@ class Analysis:
         self.kernel_shape = tuple(int(extents[letter] or 0) for letter in kernel)
         self.input_axes = [axis for axis, letter in enumerate(kernel) if letter in x]
         self.output_axes = [axis for axis, letter in enumerate(kernel) if letter in output]
-        self.bias_shape = self._bias_shape(name, layer.bias_axes, named, extents)
+        elided = len(input_shape) - len(x.replace("...", ""))
+        self.bias_shape = self._bias_shape(name, layer.bias_axes, output.replace("...", "." * elided), extents)
 
     @staticmethod
     def _bias_shape(name: str, axes: str | None, output: str, extents: dict[str, int | None]) -> tuple[int, ...] | None:
-        """Extents of the bias from its first axis in the result on; 1 for those that it has not."""
+        """Extents of the bias from its first axis in the result on; 1 for those that it has not.
+
+        output: with a dot for each axis that has no letter.
+        """
         if not axes:
             return None
-        unknown = [letter for letter in axes if letter not in output or extents.get(letter) is None]
-        if unknown:
+        if not all(letter in output and extents.get(letter) is not None for letter in axes):
             raise ValueError(f"{name}: bias_axes: expected letters of {output} of known extents, got {axes!r}")
         first = min(output.index(letter) for letter in axes)
         return tuple(int(extents[letter] or 0) if letter in axes else 1 for letter in output[first:])

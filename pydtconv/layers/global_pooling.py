@@ -24,7 +24,7 @@ class BaseGlobalPooling(Layer):
         self.data_format = arguments.format_of(type(self).__name__, data_format)
         self.keepdims = bool(keepdims)
         self.input_spec = InputSpec(ndim=rank + 2)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         x = arguments.to_channels_last(inputs, self.data_format)
@@ -49,7 +49,7 @@ class BaseAdaptivePooling(Layer):
         self.output_size = arguments.integers(kind, "output_size", output_size, rank)
         self.data_format = arguments.format_of(kind, data_format)
         self.input_spec = InputSpec(ndim=rank + 2)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         x = arguments.to_channels_last(inputs, self.data_format)

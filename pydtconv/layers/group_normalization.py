@@ -124,7 +124,7 @@ class UnitNormalization(Layer):
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError(f"UnitNormalization: axis: expected an integer or several, got {axis!r}")
         self.axis = axis if isinstance(axis, int) else list(axis)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return unit_length(inputs, self.axis)

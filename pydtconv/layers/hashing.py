@@ -44,7 +44,7 @@ class _Hashed(Layer):
         self.output_mode = check_mode(kind, output_mode, modes)
         self.sparse = False
         self.autocast = False
-        self.built = True
+        self._pydt_needs_no_build()
 
     def _bins(self, inputs: Any) -> np.ndarray:
         raise NotImplementedError

@@ -71,6 +71,10 @@ class Layer(Weights, Operation):
         if "build" in cls.__dict__:
             cls.build = _building(cls.build)  # type: ignore[method-assign]
 
+    def _pydt_needs_no_build(self) -> None:
+        """For constructors of layers without weights: they are built, unless a subclass has a `build`."""
+        self.built = type(self).build is Layer.build
+
     # -- to be defined by subclasses -------------------------------------------------------------------------------
 
     def build(self, input_shape: Any) -> None:

@@ -19,7 +19,7 @@ class Masking(Layer):
     def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.mask_value = mask_value
-        self.built = True
+        self._pydt_needs_no_build()
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return ops.max(masks.differs(inputs, self.mask_value), axis=-1)

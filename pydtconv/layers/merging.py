@@ -18,11 +18,21 @@ class Merge(Layer):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """A step counts where it counts in one of the inputs."""
-        return any_of(mask) if isinstance(mask, (list, tuple)) else None
+        return None if mask is None else any_of(self._masks_by_input(inputs, mask))
+
+    def _masks_by_input(self, inputs: Any, mask: Any) -> list[Any]:
+        """The masks of a list of inputs.  Raises ValueError where they are no lists of one length."""
+        lists = all(isinstance(each, (list, tuple)) for each in (inputs, mask))
+        if not lists or len(inputs) != len(mask):
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: compute_mask: expected a list of inputs and one of as many "
+                f"masks, got {inputs!r} and {mask!r}"
+            )
+        return list(mask)
 
     def _merge(self, xs: list[Any]) -> Any:
         raise NotImplementedError
@@ -128,7 +138,7 @@ class Concatenate(Merge):
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """A step counts where one of its channels does; all steps of an input without a mask count."""
-        masks = list(mask) if isinstance(mask, (list, tuple)) else []
+        masks = [] if mask is None else self._masks_by_input(inputs, mask)
         if all(each is None for each in masks):
             return None
         ones = [ops.ones_like(x, dtype="float32") for x in inputs]

@@ -33,7 +33,7 @@ class BasePooling(Layer):
         self.padding = arguments.choice(kind, "padding", padding, ("valid", "same"))
         self.data_format = arguments.format_of(kind, data_format)
         self.input_spec = InputSpec(ndim=rank + 2)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def _pool(self, x: Any) -> Any:
         raise NotImplementedError

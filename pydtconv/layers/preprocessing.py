@@ -29,7 +29,7 @@ class Rescaling(Layer):
         super().__init__(**kwargs)
         self.scale = scale
         self.offset = offset
-        self.built = True
+        self._pydt_needs_no_build()
 
     def _factor(self, value: Any) -> Any:
         array = np.asarray(value, self.dtype)
@@ -250,7 +250,7 @@ class CenterCrop(image_data.ImageLayer):
         self.height = arguments.positive("CenterCrop", "height", height)
         self.width = arguments.positive("CenterCrop", "width", width)
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
-        self.built = True
+        self._pydt_needs_no_build()
 
     @_of_images
     def call(self, inputs: Any) -> Any:

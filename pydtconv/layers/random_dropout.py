@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers.regularization import RandomLayer
+from pydtconv.layers.regularization import RandomLayer, concrete_noise_shape, noise_shape_of
 from pydtconv.serialization.configurable import builtin
 
 
@@ -20,6 +20,8 @@ def _rate(layer: str, rate: float) -> float:
 @builtin
 class GaussianDropout(RandomLayer):
     """In training, times normal noise of mean 1 and variance rate / (1 - rate); Srivastava et al. (2014)."""
+
+    carries_masks = True
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(seed, **kwargs)
@@ -40,18 +42,21 @@ _LEAST = -1.0507009873554805 * 1.6732632423543772
 class AlphaDropout(RandomLayer):
     """In training, a share of the elements is SELU's least value, and mean and variance are kept; Klambauer (2017)."""
 
+    carries_masks = True
+
     def __init__(
         self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **kwargs: Any
     ) -> None:
         super().__init__(seed, **kwargs)
         self.rate = _rate("AlphaDropout", rate)
-        self.noise_shape = noise_shape
+        self.noise_shape = noise_shape_of(self, noise_shape)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         if not training or not self.rate:
             return inputs
-        shape = None if self.noise_shape is None else tuple(self.noise_shape)
-        mask = ops.Dropout(self.rate, shape, self._seed_of_call(), True)(ops.ones_like(inputs))
+        mask = ops.Dropout(self.rate, concrete_noise_shape(self, inputs.shape), self._seed_of_call(), True)(
+            ops.ones_like(inputs)
+        )
         kept = ops.multiply(mask, 1 - self.rate)  # 1 or 0
         scale = ((1 - self.rate) * (1 + self.rate * _LEAST**2)) ** -0.5
         y = ops.add(ops.multiply(inputs, kept), ops.multiply(ops.subtract(1.0, kept), _LEAST))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydtconv import ops, regularizers
@@ -25,10 +25,36 @@ class RandomLayer(Layer):
             raise ValueError(f"{type(self).__name__}: seed: expected an integer of 0 or more, or None, got {seed!r}")
         self.seed = seed
         self.own_seed = next_seed() if seed is None else seed
-        self.built = True
+        self._pydt_needs_no_build()
 
     def _seed_of_call(self) -> int:
         return seed_of_call(self)
+
+
+def noise_shape_of(layer: Layer, given: Any) -> tuple[int | None, ...] | None:
+    """noise_shape as a tuple.  Raises ValueError for what is no sequence of None and integers of 1 or more."""
+    if given is None:
+        return None
+    sequence = isinstance(given, Iterable) and not isinstance(given, str)
+    shape = tuple(given) if sequence else ()
+    if not sequence or not all(n is None or (arguments.is_integer(n) and n > 0) for n in shape):
+        raise ValueError(
+            f"{type(layer).__name__}: noise_shape: expected None or a sequence of integers of 1 or more and None, "
+            f"got {given!r}"
+        )
+    return shape
+
+
+def concrete_noise_shape(layer: Any, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """The layer's noise_shape with the input's extents for None.  Raises ValueError where the ranks differ."""
+    if layer.noise_shape is None:
+        return None
+    if len(layer.noise_shape) != len(shape):
+        raise ValueError(
+            f"{type(layer).__name__} {layer.name!r}: noise_shape: expected {len(shape)} extents for an input of shape "
+            f"{tuple(shape)}, got {layer.noise_shape}"
+        )
+    return tuple(extent if n is None else n for n, extent in zip(layer.noise_shape, shape, strict=True))
 
 
 @builtin
@@ -47,17 +73,10 @@ class Dropout(RandomLayer):
         if not 0 <= rate <= 1:
             raise ValueError(f"{type(self).__name__}: rate: expected a number from 0 to 1, got {rate!r}")
         self.rate = rate
-        self.noise_shape = None if noise_shape is None else tuple(noise_shape)
+        self.noise_shape = noise_shape_of(self, noise_shape)
 
     def _noise_shape(self, shape: Sequence[int]) -> tuple[int, ...] | None:
-        if self.noise_shape is None:
-            return None
-        if len(self.noise_shape) != len(shape):
-            raise ValueError(
-                f"Dropout {self.name!r}: noise_shape: expected {len(shape)} extents for an input of shape "
-                f"{tuple(shape)}, got {self.noise_shape}"
-            )
-        return tuple(extent if n is None else n for n, extent in zip(self.noise_shape, shape, strict=True))
+        return concrete_noise_shape(self, shape)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         if not training or self.rate == 0:
@@ -165,7 +184,7 @@ class ActivityRegularization(Layer):
         super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
         self.l1 = l1
         self.l2 = l2
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return inputs

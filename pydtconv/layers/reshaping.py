@@ -22,7 +22,7 @@ class Flatten(Layer):
         super().__init__(**kwargs)
         self.data_format = arguments.format_of("Flatten", data_format)
         self.input_spec = InputSpec(min_ndim=1)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         x = inputs if len(inputs.shape) < 3 else arguments.to_channels_last(inputs, self.data_format)
@@ -40,7 +40,7 @@ class Reshape(Layer):
             raise ValueError(
                 f"Reshape: target_shape: expected positive integers and at most one -1, got {target_shape!r}"
             )
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         size, known = math.prod(inputs.shape[1:]), math.prod(e for e in self.target_shape if e != -1)
@@ -64,7 +64,7 @@ class Permute(Layer):
                 f"Permute: dims: expected the integers from 1 to {len(self.dims)} in some order, got {dims!r}"
             )
         self.input_spec = InputSpec(ndim=len(self.dims) + 1)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         return ops.transpose(inputs, (0, *self.dims))
@@ -78,7 +78,7 @@ class RepeatVector(Layer):
         super().__init__(**kwargs)
         self.n = arguments.positive("RepeatVector", "n", n)
         self.input_spec = InputSpec(ndim=2)
-        self.built = True
+        self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
         batch, c = inputs.shape

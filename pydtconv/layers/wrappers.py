@@ -29,10 +29,14 @@ class Wrapper(Layer):
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Layer:
         arguments = {key: value for key, value in config.items() if key not in ("layer", "trainable")}
-        layer = config["layer"]
+        layer, built_for = config["layer"], None
         if isinstance(layer, dict):  # the wrapper builds it, and names its variables
+            built_for = (layer.get("build_config") or {}).get("input_shape")
             layer = {key: value for key, value in layer.items() if key != "build_config"}
-        wrapper = cls(deserialize_keras_object(layer, custom_objects), **arguments)
+        inner = deserialize_keras_object(layer, custom_objects)
+        if built_for is not None:
+            object.__setattr__(inner, "_pydt_build_shapes", built_for)
+        wrapper = cls(inner, **arguments)
         if config.get("trainable") is False:  # of the wrapper itself: the layer's own config says what it is
             object.__setattr__(wrapper, "_pydt_trainable", False)
         return wrapper
@@ -55,9 +59,19 @@ class TimeDistributed(Wrapper):
         if not self.layer.built:
             self.layer.build((input_shape[0], *input_shape[2:]))
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        """mask (n, steps, ...): the layer is given each step's, where its `call` takes one."""
         n, steps, *rest = inputs.shape
-        y = self.layer(ops.reshape(inputs, (n * steps, *rest)))
+        given = {}
+        if mask is not None:
+            if tuple(mask.shape[:2]) != (n, steps):
+                raise ValueError(
+                    f"TimeDistributed {self.name!r}: mask: expected ({n}, {steps}, ...) for an input of shape "
+                    f"{tuple(inputs.shape)}, got shape {tuple(mask.shape)}"
+                )
+            if _takes(self.layer, "mask"):
+                given["mask"] = ops.reshape(mask, (n * steps, *mask.shape[2:]))
+        y = self.layer(ops.reshape(inputs, (n * steps, *rest)), **given)
         return ops.reshape(y, (n, steps, *y.shape[1:]))
 
 

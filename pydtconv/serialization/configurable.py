@@ -57,7 +57,7 @@ class Configurable:
                     more = bound.pop(each.name, {})
                     bound.update(more if each.kind is each.VAR_KEYWORD else {})
             fields = {name: value for name, value in bound.items() if name not in _BASE}
-        return {name: serialize_keras_object(value) for name, value in fields.items()}
+        return {name: _as_config(value) for name, value in fields.items()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
@@ -66,6 +66,13 @@ class Configurable:
         # Keras writes arguments that we do not have, too; None is "not used"
         config = {key: value for key, value in config.items() if value is not None or key in known}
         return cls(**{key: deserialize_keras_object(value) for key, value in config.items()})
+
+
+def _as_config(value: Any) -> Any:
+    """An argument as plain data; tuples of numbers stay tuples, as in Keras's configs."""
+    if isinstance(value, tuple) and all(each is None or isinstance(each, (int, float, str, tuple)) for each in value):
+        return tuple(map(_as_config, value))
+    return serialize_keras_object(value)
 
 
 def _keeps_base_config(cls: Any) -> bool:

@@ -143,6 +143,10 @@ CASES = [
         {"equation": "abc,bcd->abd", "output_shape": (4, 6), "bias_axes": "b", "activation": "tanh"},
         ((3, 4, 5),),
     ),
+    *(
+        Case("EinsumDense", {"equation": "bc...,cde->bde...", "output_shape": (2, 3), "bias_axes": axes}, ((3, 4, 5),))
+        for axes in ("d", "e", "de")
+    ),
     Case("EinsumDense", {"equation": "...x,xy->...y", "output_shape": 6, "bias_axes": "y"}, ((3, 4, 5),)),
     Case("Attention", {"use_scale": True}, SEQUENCES),
     Case("Attention", {"score_mode": "concat"}, (*SEQUENCES, (2, 6, 5))),

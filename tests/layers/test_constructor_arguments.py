@@ -194,9 +194,28 @@ def test_config(name):
         expected, left_out = theirs.get_config(), {"dtype", *OURS_ALONE.get(name, ())}
         left_out |= set() if config.get("seed") else {"seed"}
         found = {key: value for key, value in plain(config).items() if key not in left_out}
+        tuples = {key for key, value in config.items() if isinstance(value, tuple) and key in expected}
+        assert tuples - {"value_range"} <= {key for key, value in expected.items() if isinstance(value, tuple)}, (
+            argument
+        )
         assert found == {k: v for k, v in plain(expected, plain(config)).items() if k not in left_out}, argument
         ours = LAYERS[name].from_config(json.loads(json.dumps(expected | {"dtype": config["dtype"]})))
         assert plain(ours.get_config(), found) == found, f"{argument} of Keras's config"
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_masking_is_supported_where_keras_does(name):
+    arguments = base_of(name)[0]
+    theirs = made(name, arguments)
+    if theirs is not None:
+        assert LAYERS[name](**arguments).supports_masking == theirs.supports_masking
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_build_of_a_subclass_is_called(name):
+    """Also where the layer itself has no weights to build."""
+    cls = type(name, (LAYERS[name],), {"build": lambda self, *shapes, **named: None})
+    assert not cls(**base_of(name)[0]).built
 
 
 def weighted(model):

@@ -299,3 +299,33 @@ def test_layers_of_ones_own_find_masks_where_a_model_is_built():
     np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
     assert (shares[..., 0][NUMBERS == 0] == 0).all()
     assert (later[..., 0][NUMBERS[:, 1:] == 0] == 0).all()
+
+
+class OwnMask(layers.Layer):
+    """x where its mask has ones, else 0."""
+
+    def call(self, inputs, mask=None):
+        return inputs if mask is None else inputs * ops.expand_dims(ops.cast(mask, inputs.dtype), -1)
+
+
+def test_a_layer_on_each_step_is_given_the_mask_of_the_step():
+    x, mask = np.arange(24.0, dtype="float32").reshape(3, 2, 4), np.array([[0, 1], [1, 0], [1, 1]], bool)
+    np.testing.assert_array_equal(layers.TimeDistributed(OwnMask())(x, mask=mask), x * mask[..., None])
+    dense = layers.TimeDistributed(layers.Dense(2))
+    np.testing.assert_array_equal(dense(x, mask=mask), dense(x))
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 3), (2, 2), (3, 3, 1)])
+def test_a_mask_of_other_steps_is_refused(shape):
+    with pytest.raises(ValueError, match=r"mask: expected \(3, 2, \.\.\.\)"):
+        layers.TimeDistributed(layers.Dense(2))(np.zeros((3, 2, 4), "float32"), mask=np.ones(shape))
+
+
+@pytest.mark.parametrize("name", ["Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate"])
+def test_merging_layers_take_as_many_masks_as_inputs(name):
+    layer, x = getattr(layers, name)(), pydtconv.Input((4, 5))
+    assert layer.compute_mask([x, x], None) is None
+    assert layer.compute_mask([x, x], [None, None]) is None
+    for inputs, mask in ([x, x], x), (x, [None, None]), ([x, x], [None]):
+        with pytest.raises(ValueError, match="compute_mask: expected a list of inputs"):
+            layer.compute_mask(inputs, mask)

@@ -1,5 +1,7 @@
 """Changes of images that consist of others, or mix images: against Keras, or by what they keep."""
 
+import json
+
 import numpy as np
 import pytest
 

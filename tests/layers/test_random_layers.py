@@ -106,3 +106,18 @@ def test_batch_normalization_takes_the_batch_where_a_call_says_so():
     y = model.predict(X, batch_size=200, verbose=0)
     np.testing.assert_allclose(y.mean((0, 1, 2)), 0, atol=1e-4)
     np.testing.assert_allclose(layer.moving_mean.numpy(), 0.01 * X.mean((0, 1, 2)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("make", [layers.Dropout, layers.AlphaDropout])
+def test_noise_shape(make):
+    """None stands for the input's extent; what is no extent is refused."""
+    for given in (None, 1, None, 4), [200, 1, 6, 4]:
+        layer = make(0.5, noise_shape=given, seed=1)
+        assert layer.noise_shape == tuple(given)
+        dropped = layer(X, training=True) == layer(X, training=True).min()
+        assert (dropped.all(1) == dropped.any(1)).all()
+    with pytest.raises(ValueError, match="noise_shape: expected 4 extents"):
+        make(0.5, noise_shape=(1, 4))(X, training=True)
+    for wrong in "abc", 3, (20, 1.5, 10), (20, -1, 10), (20, 0, 10):
+        with pytest.raises(ValueError, match="noise_shape: expected None or a sequence of integers of 1 or more"):
+            make(0.5, noise_shape=wrong)
