@@ -21,6 +21,10 @@ class BatchNormalization(Layer):
     In training mean and variance are the batch's, and the moving ones become moving * momentum + batch *
     (1 - momentum); otherwise, and when `trainable` is False, they are the moving ones.  Where a mask comes with the
     input, the batch's are those of the steps that count.
+    renorm: batch renormalization (Ioffe, NeurIPS 2017): in training the normalized values become r x + d, with r =
+    stddev / renorm_stddev and d = (mean - renorm_mean) / renorm_stddev, without a gradient, within the limits of
+    renorm_clipping ("rmin", "rmax", "dmax"); renorm_momentum moves those statistics.  `moving_stddev` is moved, and
+    `moving_variance` follows.
     synchronized: where several processes train the model, the batch is that of all of them, not this process's part.
     """
 
@@ -50,8 +54,10 @@ class BatchNormalization(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if renorm or renorm_clipping is not None:
-            raise ValueError("BatchNormalization: renorm is not supported: expected renorm=False, renorm_clipping=None")
+        if renorm:
+            renorm_clipping = _checked_clipping(renorm_clipping or {})
+            if synchronized:
+                raise ValueError("BatchNormalization: renorm=True: expected synchronized=False, got True")
         if not isinstance(axis, int):
             if len(axis) != 1:
                 raise ValueError(f"BatchNormalization: axis: expected one integer, got {axis!r}")
@@ -65,8 +71,8 @@ class BatchNormalization(Layer):
         self._pydt_keep_arguments("gamma", gamma_initializer, gamma_regularizer, gamma_constraint)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
-        self.renorm = False
-        self.renorm_clipping = None
+        self.renorm = bool(renorm)
+        self.renorm_clipping = renorm_clipping
         self.renorm_momentum = renorm_momentum
         self.synchronized = bool(synchronized)
 
@@ -81,12 +87,17 @@ class BatchNormalization(Layer):
         self.moving_variance = self.add_weight(
             (c,), self.moving_variance_initializer, trainable=False, name="moving_variance"
         )
+        if self.renorm:
+            deviation = np.sqrt(self.moving_variance.value)
+            self.moving_stddev = self.add_weight((c,), _as_start(deviation), trainable=False, name="moving_stddev")
+            self.renorm_mean = self.add_weight((c,), self.moving_mean_initializer, trainable=False, name="renorm_mean")
+            self.renorm_stddev = self.add_weight((c,), _as_start(deviation), trainable=False, name="renorm_stddev")
         self.input_spec = InputSpec(ndim=len(input_shape), axes={self.axis: c})
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         x, order = _axes_last(inputs, [self.axis])
-        if mask is not None and training and self.trainable:
-            y = self._of_steps_that_count(x, self._counted(inputs, mask))
+        if (mask is not None or self.renorm) and training and self.trainable:
+            y = self._by_moments(x, None if mask is None else self._counted(inputs, mask))
             return y if order is None else ops.transpose(y, order)
         op = ops.BatchNorm(
             epsilon=self.epsilon,
@@ -111,19 +122,62 @@ class BatchNormalization(Layer):
         counts = ops.broadcast_to(ops.expand_dims(ops.not_equal(mask, 0), -1), inputs.shape)
         return _axes_last(counts, [self.axis])[0]
 
-    def _of_steps_that_count(self, x: Any, counts: Any) -> Any:
+    def _by_moments(self, x: Any, counts: Any) -> Any:
         """x (n, ..., c) normalized by the moments of the elements that count, which move the moving ones."""
         dtype, x = x.dtype, ops.cast(x, real(x.dtype))
         axes = tuple(range(len(x.shape) - 1))
-        total = ops.sum(ops.cast(counts, x.dtype), axes) + config.epsilon()
-        mean = ops.sum(ops.where(counts, x, 0.0), axes) / total
-        variance = ops.sum(ops.where(counts, ops.square(x - mean), 0.0), axes) / total
-        for moving, found in (self.moving_mean, mean), (self.moving_variance, variance):
-            moving.assign(moving * self.momentum + found * (1 - self.momentum))
+        if counts is None:
+            mean, variance = ops.mean(x, axes), ops.var(x, axes)
+        else:
+            total = ops.sum(ops.cast(counts, x.dtype), axes) + config.epsilon()
+            mean = ops.sum(ops.where(counts, x, 0.0), axes) / total
+            variance = ops.sum(ops.where(counts, ops.square(x - mean), 0.0), axes) / total
         y = (x - mean) * ops.rsqrt(variance + self.epsilon)
+        if self.renorm:
+            y = self._renormed(y, mean, ops.sqrt(variance + self.epsilon))
+        else:
+            _move(self.moving_variance, variance, self.momentum)
+        _move(self.moving_mean, mean, self.momentum)
         if self.gamma is not None:
             y = y * self.gamma
         return ops.cast(y if self.beta is None else y + self.beta, dtype)
+
+    def _renormed(self, y: Any, mean: Any, deviation: Any) -> Any:
+        """r y + d; moves the statistics behind both, and those of inference."""
+        known = ops.maximum(self.renorm_stddev, self.epsilon**0.5)
+        r, d = deviation / known, (mean - self.renorm_mean) / known
+        limits = self.renorm_clipping
+        r = r if limits.get("rmin") is None else ops.maximum(r, limits["rmin"])
+        r = r if limits.get("rmax") is None else ops.minimum(r, limits["rmax"])
+        d = d if limits.get("dmax") is None else ops.clip(d, -limits["dmax"], limits["dmax"])
+        y = y * ops.stop_gradient(r) + ops.stop_gradient(d)
+        _move(self.renorm_mean, mean, self.renorm_momentum)
+        _move(self.renorm_stddev, deviation, self.renorm_momentum)
+        moved = self.moving_stddev * self.momentum + deviation * (1 - self.momentum)
+        self.moving_stddev.assign(moved)
+        self.moving_variance.assign(ops.relu(moved * moved - self.epsilon))
+        return y
+
+
+def _move(moving: Any, found: Any, momentum: float) -> None:
+    moving.assign(moving * momentum + found * (1 - momentum))
+
+
+def _as_start(array: np.ndarray) -> Any:
+    """An initializer that gives an array."""
+    return lambda shape, dtype=None: array.astype(dtype).reshape(shape)
+
+
+def _checked_clipping(limits: Any) -> Any:
+    """renorm_clipping.  Raises ValueError for other keys, and for limits that exclude one another."""
+    if not isinstance(limits, dict) or set(limits) - {"rmin", "rmax", "dmax"}:
+        raise ValueError(f"BatchNormalization: renorm_clipping: expected rmin, rmax and dmax alone, got {limits!r}")
+    low, high, shift = (limits.get(key) for key in ("rmin", "rmax", "dmax"))
+    if (None not in (low, high) and high < low) or (shift is not None and shift < 0):
+        raise ValueError(
+            f"BatchNormalization: renorm_clipping: expected rmin of at most rmax, dmax of 0 or more, got {limits!r}"
+        )
+    return limits
 
 
 @builtin

@@ -73,6 +73,9 @@ ENDINGS = {"initializer": "random_normal", "regularizer": "l2", "constraint": "n
 OWN = {
     ("AdditiveAttention", "use_scale"): {"use_scale": False},
     ("BatchNormalization", "moving_variance_initializer"): {"moving_variance_initializer": "random_uniform"},
+    ("BatchNormalization", "renorm_clipping"): {"renorm": True, "renorm_clipping": {"rmax": 3.0, "rmin": 0.3}},
+    ("BatchNormalization", "renorm"): {"renorm": True},
+    ("BatchNormalization", "renorm_momentum"): {"renorm": True, "renorm_momentum": 0.9},
     ("CategoryEncoding", "output_mode"): {"output_mode": "count"},
     ("Conv3D", "groups"): {"groups": 2, "filters": 4},
     ("Conv1DTranspose", "dilation_rate"): {"dilation_rate": 2, "strides": 1, "output_padding": None},
@@ -108,8 +111,7 @@ OWN = {
 }
 #: arguments that are refused: what they ask for is not there
 REFUSED = {
-    "lora_rank", "lora_alpha", "quantization_config", "gptq_unpacked_column_size", "renorm", "renorm_clipping",
-    "renorm_momentum", "sparse", "pad_to_max_tokens",
+    "lora_rank", "lora_alpha", "quantization_config", "gptq_unpacked_column_size", "sparse", "pad_to_max_tokens",
 }  # fmt: skip
 #: arguments that a config does not have, in Keras neither; (layer, argument) where others have it
 NOT_IN_CONFIG = {
