@@ -172,8 +172,8 @@ def _checked_clipping(limits: Any) -> Any:
     """renorm_clipping.  Raises ValueError for other keys, and for limits that exclude one another."""
     if not isinstance(limits, dict) or set(limits) - {"rmin", "rmax", "dmax"}:
         raise ValueError(f"BatchNormalization: renorm_clipping: expected rmin, rmax and dmax alone, got {limits!r}")
-    low, high, shift = (limits.get(key) for key in ("rmin", "rmax", "dmax"))
-    if (None not in (low, high) and high < low) or (shift is not None and shift < 0):
+    low, high = limits.get("rmin"), limits.get("rmax")
+    if (low is not None and high is not None and high < low) or (limits.get("dmax") or 0) < 0:
         raise ValueError(
             f"BatchNormalization: renorm_clipping: expected rmin of at most rmax, dmax of 0 or more, got {limits!r}"
         )
