@@ -104,14 +104,19 @@ def result_dtype(kind: str, dtypes: Sequence[str]) -> str:
     """The dtype of a result by that of the operands.
 
     kind: "promote": the common one of all operands; "behind the first": of all but operand 0; "numbers": as "promote",
-    but int32 for booleans; "floats": as "promote", but floatx for integers; "float", "second": the same of operand 0 or
-    1 alone; "wide float": as "float", but float64 for int64; "first": that of operand 0; "count": as "first", but int32
-    or uint32 for booleans and short integers; else a name.
+    but int32 for booleans; "integers", "bits": as "numbers" and "promote", but ValueError for others; "floats": as
+    "promote", but floatx for integers; "float", "second": the same of operand 0 or 1 alone; "wide float": as "float",
+    but float64 for int64; "first": that of operand 0; "count": as "first", but int32 or uint32 for booleans and short
+    integers; else a name.
     """
     if kind in ("promote", "behind the first"):
         return promoted(dtypes[kind != "promote" :])
-    if kind == "numbers":
+    if kind in ("numbers", "integers", "bits"):
         common = promoted(dtypes)
+        if kind != "numbers" and (common in FLOATING or common in COMPLEX):
+            raise ValueError(f"expected integers, got operands of {', '.join(dtypes)}")
+        if kind == "bits":
+            return common
         return "int32" if common == "bool" else common
     if kind in ("float", "floats", "second", "wide float"):
         common = promoted(dtypes) if kind == "floats" else dtypes[kind == "second"]
@@ -192,7 +197,10 @@ class TableOp(Op):
 
     def _dtype(self, kind: str, dtypes: list[str]) -> str:
         given = dict(self.static).get("dtype")
-        return result_dtype(kind, dtypes) if given is None else given
+        try:
+            return result_dtype(kind, dtypes) if given is None else given
+        except ValueError as error:
+            raise ValueError(f"{self.function}: {error}") from None
 
     def check_differentiable(self) -> None:
         if self.rule.gradient is None:

@@ -107,3 +107,37 @@ def test_short_integers_beside_truth_values_stay_short():
     assert ops.outer(pixels, 2).dtype == ops.matmul(np.ones(2, "int8"), np.ones(2, "int8")).dtype == "int32"
     assert ops.vander(np.array([2**24 + 1], "int64"), 2).tolist() == [[2**24 + 1, 1]]
     assert ops.nextafter(pixels, 0).dtype == ops.correlate(pixels, pixels).dtype == "float32"
+
+
+SHIFTS = ("bitwise_left_shift", "bitwise_right_shift", "left_shift", "right_shift")
+BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", *SHIFTS, "gcd", "lcm")
+
+
+@pytest.mark.parametrize("name", [*BITS, "bitwise_not", "bitwise_invert"])
+def test_functions_of_integers_take_no_floats(name):
+    """A model of them is refused when it is made, not when it runs."""
+    x = pydtconv.Input((3,), dtype="int32")
+    function = getattr(ops, name)
+    operands = [(x, 0.5), (float("nan"), x)] if name in BITS else [(pydtconv.Input((3,)),)]
+    for given in operands:
+        with pytest.raises(ValueError, match=f"{name}: expected integers, got operands of .*float32"):
+            function(*given)
+    assert (function(x, 3) if name in BITS else function(x)).dtype == "int32"
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace", "arange", "full"])
+def test_functions_that_make_arrays_take_no_symbolic_tensors(name):
+    """Before they make one, which may be of any size."""
+    with pytest.raises(NotImplementedError, match=rf"ops\.{name}: .*here for arrays only, got <KerasTensor|<Tensor"):
+        getattr(ops, name)(pydtconv.Input((3,)), 10**9)
+
+
+def test_what_coordinates_cannot_be_is_refused_when_a_model_is_made():
+    x = pydtconv.Input(batch_shape=(4, 5))
+    for coordinates, order, error, told in (
+        (0.5, 1, ValueError, r"coordinates: expected \(2, ...\), got shape \(\)"),
+        (np.ones((3, 7)), 1, ValueError, r"coordinates: expected \(2, ...\), got shape \(3, 7\)"),
+        (np.ones((2, 7)), 2, NotImplementedError, "order: expected 0 or 1, got 2"),
+    ):
+        with pytest.raises(error, match=told):
+            ops.image.map_coordinates(x, coordinates, order)

@@ -58,6 +58,9 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = dict(bound.arguments)
+        for key, value in given.items():
+            if is_symbolic(value):
+                raise NotImplementedError(f"ops.{name}: {key}: is here for arrays only, got {value!r}")
         for key in _SIZES.intersection(given):
             check(f"{name}: {key}", given[key], least=-LARGEST if key == "k" else 0)
         dtype = given.pop("dtype", None)
@@ -82,6 +85,9 @@ globals().update(_FUNCTIONS)
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> np.ndarray:
     """Numbers from start (0 where it is the only one) up to stop; integers where all are, else floatx."""
+    for value in (start, stop, step):
+        if is_symbolic(value):
+            raise NotImplementedError(f"ops.arange: is here for arrays only, got {value!r}")
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step

@@ -167,10 +167,15 @@ def _check_sampling(name: str, order: int, fill_mode: str) -> None:
         raise ValueError(f"{name}: fill_mode: expected one of {', '.join(FILL_MODES)}, got {fill_mode!r}")
 
 
-def _map(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
+def _map_shape(x: Shape, coordinates: Shape, order: int, fill_mode: str, fill_value: float) -> Shape:
     _check_sampling("map_coordinates", order, fill_mode)
-    if len(coordinates) != x.ndim:
-        raise ValueError(f"map_coordinates: coordinates: expected {x.ndim} of them, got {len(coordinates)}")
+    if coordinates[:1] != (len(x),):
+        raise ValueError(f"map_coordinates: coordinates: expected ({len(x)}, ...), got shape {tuple(coordinates)}")
+    return coordinates[1:]
+
+
+def _map(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
+    _map_shape(x.shape, coordinates.shape, order, fill_mode, fill_value)
     return sample(x, coordinates, order, fill_mode, fill_value)
 
 
@@ -225,7 +230,7 @@ ROWS: list[Row] = [
     (
         "map_coordinates(inputs, coordinates, order, fill_mode='constant', fill_value=0)",
         "Values at coordinates between elements; order 0: of the nearest, 1: linear.",
-        Rule(_map, _map_gradient, lambda x, c, **static: c[1:], "first"),
+        Rule(_map, _map_gradient, _map_shape, "first"),
     ),
     (
         "_transform(images, transforms, order, fill_mode, fill_value)",
