@@ -18,6 +18,8 @@ SIDES = {1: "(left, right),", 2: "(top, bottom), (left, right)", 3: "(front, bac
 _WAYS = ("in depth", "vertically", "horizontally")
 _WANTED = {1: "an integer", 2: "an integer or a pair of integers", 3: "an integer or three integers"}
 Padding = tuple[tuple[int, int], ...]
+#: rows times columns from the first tap of a depthwise window to its last
+MOST_PIXELS = 1 << 22
 
 
 def several(value: Any, name: str, count: int, minimum: int = 1) -> tuple[int, ...]:
@@ -239,6 +241,9 @@ class ConvProblem:
                 raise ValueError(
                     f"padding: expected at most {LARGEST} pixels {name}, with a stride beyond them, got {extent}"
                 )
+        window = prod((taps - 1) * step + 1 for taps, step in zip(self.kernel[-2:], self.dilation[-2:], strict=True))
+        if self.groups == self.ci > 1 and window > MOST_PIXELS:  # which lie in a thread's memory
+            raise ValueError(f"dilation: expected at most {MOST_PIXELS} pixels of depthwise windows, got {window}")
         pixels, taps, inputs = self.n * prod(self.out), prod(self.kernel), self.ci // self.groups
         for what, count in (
             ("x with its padding", self.n * prod(extents) * self.ci),

@@ -23,6 +23,10 @@ X, W, DY, B = (np.ones(shape, "float32") for shape in (P.x_shape, P.w_shape, P.y
         ({"groups": 3}, "groups: expected a divisor of ci=4, got 3"),
         ({"groups": 4, "co": 6}, "groups: expected a divisor of co=6, got 4"),
         ({"dtype": "float16"}, "dtype: expected one of float32, float64, bfloat16, got 'float16'"),
+        (
+            {"groups": 4, "dilation": (2**22, 1)},
+            "dilation: expected at most 4194304 pixels of depthwise windows, got 2516",
+        ),
         ({"kernel": 7, "padding": "valid"}, r"kernel: the output would be empty \(0 x -1\)"),
     ],
 )
