@@ -31,6 +31,7 @@ from pydtconv.serialization.objects import deserialize_keras_object, reading_sha
 from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.serialization.values import parsed
 from pydtconv.utils.archives import Archive
+from pydtconv.utils.random import unless_it_fails
 from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
 from pydtconv.utils.whole_file import write_whole
 
@@ -84,6 +85,7 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
     write_whole(path, write, weights.getbuffer().nbytes + sum(map(len, assets.values())))
 
 
+@unless_it_fails()
 def load_model(
     filepath: str | Path,
     custom_objects: Mapping[str, Any] | None = None,

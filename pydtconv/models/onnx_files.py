@@ -9,9 +9,11 @@ from pydtconv import replica
 from pydtconv.interchange.onnx_import import read_onnx
 from pydtconv.interchange.onnx_package import import_onnx
 from pydtconv.models.model import Model
+from pydtconv.utils.random import unless_it_fails
 from pydtconv.utils.reading import parsing
 
 
+@unless_it_fails()
 def load_onnx(filepath: str | Path, free_batch: bool = False) -> Any:
     """The model of an ONNX file: convolutions, dense layers and normalizations are layers with the file's weights.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random as python_random
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,18 @@ def set_random_seed(seed: int) -> None:
 def next_seed() -> int:
     """A seed, from 0 to 2**32 - 1, for one initializer, random layer or shuffle: another one with each call."""
     return _sequence().getrandbits(32)
+
+
+@contextlib.contextmanager
+def unless_it_fails() -> Iterator[None]:
+    """What seeds were drawn within it is as if it had not been where an exception leaves it."""
+    sequence = _sequence()
+    before = sequence.getstate()
+    try:
+        yield
+    except BaseException:
+        sequence.setstate(before)
+        raise
 
 
 def _sequence() -> python_random.Random:

@@ -73,6 +73,7 @@ HOSTILE = {
     "texts that are encoded often": b"](X\x10\x27\0\0" + b"a" * 10_000 + b"q\0c_codecs\nencode\nq\1"
     b"X\6\0\0\0latin1q\2" + b"h\1h\0h\2\x86R" * 10_000 + b"e.",
     "lists": b"](" + b"]" * (1 << 17) + b"e.",
+    "many instructions": b"]" + b"Na" * (1 << 17) + b".",
     "nested": b"]" * 100 + b"\x85" * 50_000 + b".",
 }
 
