@@ -6,11 +6,17 @@ import inspect
 from typing import Any
 
 IMAGES, SEQUENCES, VECTORS, WAVES, PICTURES = (6, 6, 4), (8, 4), (6,), (64,), (6, 6, 3)
-_MATRIX, _NUMBERS = (4, 4), {"class_name": "__numpy__", "config": {"value": [0, 1], "dtype": "int32"}}
+_MATRIX = (4, 4)
 _TWO = [_MATRIX, _MATRIX]
 _POOL = {"pool_size": 2, "strides": 2, "padding": "valid", "data_format": "channels_last"}
 _STFT = {"sequence_length": 8, "sequence_stride": 4, "fft_length": 8}
 _EVEN = [[[[1.0]] * 4]]
+
+
+def array(value: Any, dtype: str = "float32") -> dict[str, Any]:
+    """An array, as a config has it."""
+    return {"class_name": "__numpy__", "config": {"value": value, "dtype": dtype}}
+
 
 #: (arguments of the call, arguments in the config) where the call is not of one vector or two: a tuple is the shape of
 #: a tensor, without the batch; a list with such are several tensors
@@ -41,7 +47,8 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "irfft": ([[(5,), (5,)]], {}),
     "isin": ([VECTORS, [0.0, 1.0]], {}),
     "istft": ([[(9, 5), (9, 5)]], _STFT),
-    **{name: (_TWO, {}) for name in ("lstsq", "matmul", "solve", "solve_triangular")},
+    **{name: (_TWO, {}) for name in ("matmul", "solve", "solve_triangular")},
+    "lstsq": ([VECTORS, ()], {}),
     "max_pool": ([IMAGES], _POOL),
     "average_pool": ([IMAGES], _POOL),
     "meshgrid": ([VECTORS, VECTORS], {}),
@@ -58,7 +65,9 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "scatter": ([[[0], [1]], (2,)], {"shape": [4, 2]}),
     "scatter_update": ([VECTORS, [[0, 0]], [1.0]], {}),
     "searchsorted": ([[0.0, 1.0], VECTORS], {}),
-    **{f"segment_{name}": ([(), _NUMBERS], {"num_segments": 3}) for name in ("max", "min", "prod", "sum")},
+    **{
+        f"segment_{name}": ([(), array([0, 1], "int32")], {"num_segments": 3}) for name in ("max", "min", "prod", "sum")
+    },
     "slice": ([VECTORS], {"start_indices": [0, 1], "shape": [1, 2]}),
     "slice_along": ([VECTORS], {"axis": 1, "start": 1, "stop": 3}),
     "slice_update": ([VECTORS, [0, 1], [[1.0]]], {}),
@@ -67,7 +76,7 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "stft": ([WAVES], _STFT),
     "take": ([VECTORS], {"indices": [0, 1], "axis": 1}),
     "take_along_axis": ([VECTORS], {"indices": [[0, 1]], "axis": 1}),
-    "tensordot": ([VECTORS, VECTORS], {"axes": 1}),
+    "tensordot": ([VECTORS, [[1.0]] * 6], {"axes": 1}),
     "tile": ([VECTORS], {"repeats": [1, 2]}),
     "threshold": ([VECTORS], {"threshold": 0.1, "default_value": 0.2}),
     "top_k": ([VECTORS], {"k": 2}),
@@ -78,7 +87,19 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "cast": ([VECTORS], {"dtype": "float64"}),
     "saturate_cast": ([VECTORS], {"dtype": "int8"}),
     "where": ([VECTORS, VECTORS, VECTORS], {}),
-    "conv": ([IMAGES, _EVEN], {}),
+    "conv": ([IMAGES, array(_EVEN)], {}),
+    "conv_transpose": ([IMAGES, array([[[[1.0] * 4]]])], {"strides": 1}),
+    "separable_conv": ([IMAGES, array(_EVEN), array(_EVEN)], {}),
+    **{f"adaptive_{kind}_pool": ([IMAGES], {"output_size": 2}) for kind in ("average", "max")},
+    "correlate": ([(), ()], {}),
+    "ctc_loss": ([(2,), (5, 3), (), ()], {}),
+    "dsplit": ([IMAGES], {"indices_or_sections": 2}),
+    "hsplit": ([VECTORS], {"indices_or_sections": 2}),
+    "vsplit": ([VECTORS], {"indices_or_sections": [1]}),
+    **{name: ([VECTORS, VECTORS], {"num": 3}) for name in ("geomspace", "linspace", "logspace")},
+    "select": ([[VECTORS, VECTORS], [VECTORS, VECTORS]], {}),
+    "swapaxes": ([IMAGES], {"axis1": 1, "axis2": 2}),
+    "unravel_index": ([()], {"shape": [2, 3]}),
     "depthwise_conv": ([IMAGES, _EVEN], {}),
     "rearrange": ([IMAGES], {"pattern": "b h w c -> b (h w) c"}),
     "space_to_depth": ([IMAGES], {"block_size": 2}),
@@ -91,7 +112,16 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "extract_patches_3d": ([(4, 4, 4, 2)], {"size": 2}),
     "resize": ([PICTURES], {"size": [3, 3]}),
     **{name: ([PICTURES], {}) for name in ("rgb_to_grayscale", "rgb_to_hsv", "hsv_to_rgb", "elastic_transform")},
-    "gaussian_blur": ([PICTURES], {}),
+    **{name: ([PICTURES], {}) for name in ("gaussian_blur", "sobel_edges")},
+    "map_coordinates": ([(), array([[0.0, 1.0]])], {"order": 1}),
+    "perspective_transform": ([PICTURES, *[array([[[0, 0], [5, 0], [0, 5], [5, 5]]] * 2)] * 2], {}),
+    "scale_and_translate": (
+        [PICTURES],
+        {
+            "output_shape": [2, 4, 5, 3], "scale": array([1.0, 1.0]), "translation": array([0.0, 0.0]),
+            "spatial_dims": [1, 2], "method": "linear",
+        },
+    ),
     "ssim": ([PICTURES, PICTURES], {"filter_size": 3}),
     **{name: ([_MATRIX], {}) for name in (
         "cholesky", "cholesky_inverse", "det", "eig", "eigh", "inv", "logdet", "slogdet", "svd", "qr", "pinv",
@@ -99,6 +129,8 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     )},
 }
 # fmt: on
+#: functions of integers, and of labels
+INTEGERS = ("gcd", "lcm", "unravel_index", "ctc_loss", "left_shift", "right_shift")
 #: second parameters that are tensors
 _SECOND = ("x2", "y", "y_true", "output", "y_pred")
 

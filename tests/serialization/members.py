@@ -10,16 +10,19 @@ from typing import Any
 
 import pydtconv
 from pydtconv import constraints, initializers, layers, losses, metrics, ops, optimizers, regularizers
+from pydtconv.ops.operations import card_of_class
 from pydtconv.optimizers import schedules
 from tests.layers.test_against_keras import CASES
-from tests.serialization.calls import IMAGES, PICTURES, SEQUENCES, VECTORS, WAVES, call_of, shapes_in
+from tests.serialization.calls import IMAGES, INTEGERS, PICTURES, SEQUENCES, VECTORS, WAVES, call_of, shapes_in
+from tests.serialization.operators import FIELDS, INPUTS, STATIC, TWO
 
 
 @dataclasses.dataclass(frozen=True)
 class Member:
     """A class by the kind of its place in a config, with arguments that work.
 
-    shapes: of the inputs, without the batch.  args: of the call of a function, as in calls.py.
+    shapes: of the inputs, without the batch.  args: of the call of a function, as in calls.py; of an operator those
+    behind the inputs.
     """
 
     kind: str
@@ -68,11 +71,13 @@ class Member:
         return _MODELS[self.kind](self, changed)
 
 
-def network(layer: dict[str, Any], shapes: tuple[tuple[int, ...], ...], call: Any = None) -> dict[str, Any]:
+def network(
+    layer: dict[str, Any], shapes: tuple[tuple[int, ...], ...], call: Any = None, dtype: str = "float32"
+) -> dict[str, Any]:
     """A functional model of one operation; call: its arguments in place of a tensor, or a list of several."""
     made, tensors = [], []
     for i, shape in enumerate(shapes):
-        config = {"batch_shape": [None, *shape], "dtype": "float32", "name": f"x{i}"}
+        config = {"batch_shape": [None, *shape], "dtype": dtype, "name": f"x{i}"}
         source = {"module": "keras.layers", "class_name": "InputLayer", "config": config}
         made.append({**source, "name": f"x{i}", "inbound_nodes": []})
         tensors.append({"class_name": "__keras_tensor__", "config": {"keras_history": [f"x{i}", 0, 0]}})
@@ -110,7 +115,8 @@ def _of_layer(member: Member, changed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_function(member: Member, changed: dict[str, Any]) -> dict[str, Any]:
-    places = dict(zip(inspect.signature(member.target).parameters, range(len(member.args)), strict=False))
+    parameters = [name for name in inspect.signature(member.target).parameters if name not in member.config]
+    places = dict(zip(parameters, range(len(member.args)), strict=False))
     given = {name: value for name, value in {**member.config, **changed}.items() if name not in places}
     data = {"module": "keras.src.ops.any", "class_name": member.name, "config": given}
 
@@ -121,7 +127,8 @@ def _of_function(member: Member, changed: dict[str, Any]) -> dict[str, Any]:
             args[places[name]] = changed[name]
         return args
 
-    return network(data, member.shapes, call)
+    whole = member.target.__name__ in INTEGERS or member.target.__name__.startswith("bitwise")
+    return network(data, member.shapes, call, "int32" if whole else "float32")
 
 
 def _filled(arg: Any, tensors: Iterator[Any]) -> Any:
@@ -133,7 +140,7 @@ def _filled(arg: Any, tensors: Iterator[Any]) -> Any:
 def _of_operator(member: Member, changed: dict[str, Any]) -> dict[str, Any]:
     config = {"name": "it", **member.config, **changed}
     data = {"module": "pydtconv.ops", "class_name": member.name, "config": config, "registered_name": None}
-    return network(data, member.shapes, lambda tensors: tensors)
+    return network(data, member.shapes, lambda tensors: [*tensors, *member.args])
 
 
 def _of_dense(argument: str, member: Member, changed: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +156,9 @@ _MODELS = {
     "regularizer": functools.partial(_of_dense, "kernel_regularizer"),
     "constraint": functools.partial(_of_dense, "kernel_constraint"),
     "loss": lambda member, changed: compiled(loss=member.data(**changed)),
-    "metric": lambda member, changed: compiled(metrics=[member.data(**changed)]),
+    "metric": lambda member, changed: compiled(
+        metrics=[member.data(**changed)], loss="sparse_categorical_crossentropy" if "Sparse" in member.name else "mse"
+    ),
     "optimizer": lambda member, changed: compiled(optimizer=member.data(**changed)),
     "schedule": lambda member, changed: compiled(
         optimizer={
@@ -226,7 +235,7 @@ def _functions() -> dict[str, Any]:
         for name in dir(place):
             function = getattr(place, name)
             if inspect.isfunction(function) and not name.startswith("_"):
-                found["".join(part.capitalize() for part in name.split("_"))] = function
+                found["".join(part.capitalize() for part in name.split("_")).replace("3d", "3D")] = function
     return found
 
 
@@ -236,28 +245,12 @@ def _function_members() -> Iterator[Member]:
         yield Member("function", "ops", class_name, config, tuple(shapes_in(args)), tuple(args))
 
 
-#: fields that operators need
-_FIELDS: dict[str, dict[str, Any]] = {
-    "Activation": {"kind": "relu"}, "Cast": {"dtype": "float64"}, "MaxPool": {"pool_size": [2, 2]},
-    "AveragePool": {"pool_size": [2, 2]}, "Reshape": {"shape": [None, 144]}, "Transpose": {"axes": [0, 2, 1, 3]},
-    "Pad": {"padding": [[0, 0], [1, 1], [1, 1], [0, 0]]}, "Upsample": {"size": [2, 2]},
-    "Slice": {"start": [0, 1, 1, 0], "stop": [None, 3, 3, 4]}, "AdaptiveAveragePool": {"output_size": [2, 2]},
-    "AdaptiveMaxPool": {"output_size": [2, 2]}, "Dropout": {"rate": 0.5}, "GaussianNoise": {"stddev": 0.5},
-    "RandomCrop": {"height": 3, "width": 3}, "TableOp": {"function": "one_hot", "static": [["num_classes", 3]]},
-    "Contract": {"a": "bijc", "b": "bijc", "c": "bij"}, "ArgMax": {"axis": 1}, "WeightedSum": {"weights": [1.0]},
-}  # fmt: skip
-_TWO = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "Power", "Concatenate", "Contract", "MatMul")
-
-
-_STATIC = {"one_hot": {"num_classes": 3}, "repeat": {"repeats": 2}, "tile": {"repeats": [1, 1, 1, 2]}}
-
-
 def _operators() -> Iterator[Member]:
     for name, cls in vars(ops).items():
-        if inspect.isclass(cls) and issubclass(cls, ops.Op) and dataclasses.is_dataclass(cls):
-            shapes = (IMAGES,) * (2 if name in _TWO else 1)
-            yield Member("operator", "ops", name, _FIELDS.get(name, {}), shapes)
-    for function, static in _STATIC.items():
+        if inspect.isclass(cls) and issubclass(cls, ops.Op) and dataclasses.is_dataclass(cls) and name != "TableOp":
+            shapes, args = INPUTS.get(name, ((IMAGES,) * (2 if name in TWO else 1), ()))
+            yield Member("operator", "ops", name, FIELDS.get(name, {}), shapes, args)
+    for function, static in STATIC.items():
         config = {"function": function, "static": [list(pair) for pair in static.items()]}
         yield Member("operator", "ops", "TableOp", config)
 
@@ -296,6 +289,23 @@ def _others() -> Iterator[Member]:
         for name, cls in sorted(vars(module).items()):
             if inspect.isclass(cls) and issubclass(cls, base) and cls is not base and cls.__name__ == name:
                 yield Member(kind, module.__name__.split(".")[1], name, _CONFIGS.get(name, {}), (VECTORS,))
+
+
+#: of arrays alone, or of values that are no tensors; bases of others; operators of the package's own graphs
+_NO_EXAMPLE = (
+    "Angle", "Arange", "Bincount", "BroadcastTo", "Full", "Geomspace", "Histogram", "Linspace", "Logspace", "Nonzero",
+    "Polar", "Unique", "UnravelIndex", "ViewAsComplex", "ViewAsReal", "ElasticTransform", "Exchange", "NumpyOp",
+    "Portion", "WeightedSum", "LossFunctionWrapper", "MeanMetricWrapper", "RandomInitializer", "STFT", "Wrapper",
+    "_Norm", "CTC",
+)  # fmt: skip
+
+
+def has_example(member: Member) -> bool:
+    """Whether a model that holds the member as it is works; functions that no file may name have none."""
+    if member.kind == "function":
+        card = card_of_class(member.name)
+        return card is not None and not card.takes_functions and member.name not in _NO_EXAMPLE
+    return member.name not in _NO_EXAMPLE
 
 
 def members() -> list[Member]:
