@@ -96,6 +96,7 @@ class Replica:
 
 
 _current = Replica()
+_was_set = False
 
 
 def current() -> Replica:
@@ -103,7 +104,12 @@ def current() -> Replica:
     return _current
 
 
+def was_set() -> bool:
+    """Whether the program has made a replica active, be it that of a process that is alone."""
+    return _was_set
+
+
 def set_current(replica: Replica | None) -> None:
     """Makes a replica active; None stands for a process that is alone."""
-    global _current
-    _current = Replica() if replica is None else replica
+    global _current, _was_set
+    _current, _was_set = Replica() if replica is None else replica, True

@@ -30,7 +30,7 @@ from pydtconv._version import __version__
 from pydtconv.cli import gpu
 from pydtconv.cli.parser import Parser
 from pydtconv.cli.processes import mesh_of
-from pydtconv.distribution.mpi.launch import launched
+from pydtconv.utils.launcher import launched
 from pydtconv.utils.machine import cpu_kind
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"

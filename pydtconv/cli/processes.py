@@ -8,9 +8,11 @@ import os
 import sys
 from typing import Any
 
+from pydtconv import replica
 from pydtconv.cli import networks
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, number
+from pydtconv.utils.launcher import launched
 
 
 def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = False) -> None:
@@ -60,7 +62,6 @@ def synchronize(args: Any, network: Any) -> None:
 
     Raises CommandError where the option changes nothing.
     """
-    from pydtconv import replica
     from pydtconv.layers import BatchNormalization
 
     layers = [layer for layer in network._pydt_flatten_layers() if isinstance(layer, BatchNormalization)]
@@ -116,8 +117,6 @@ def start(args: Any) -> None:
 
     Raises CommandError where MPI cannot be used, and where there is another number of processes than in the mesh.
     """
-    from pydtconv.distribution.mpi.launch import launched
-
     size, rank = launched()
     if args.network is not None and args.mesh is None:
         raise CommandError(f"--network {args.network}: expected --mesh too, whose halos travel over it")
@@ -130,6 +129,8 @@ def start(args: Any) -> None:
         networks.refuse(args, _REDUCTION, "with --no-distribution: gradients stay where they are")
     if size == 1:
         networks.refuse(args, ("check_gradients",), "in one process: gradients are looked at where they are reduced")
+    if args.no_distribution:
+        replica.set_current(None)
     if size == 1 or args.no_distribution:
         return
     from pydtconv import distribution
@@ -170,8 +171,6 @@ def _options(args: Any) -> dict[str, Any]:
 
 def say_in_turn(text: str) -> None:
     """Prints an error, on each rank a little after the one before, which ends all: one that all have is told once."""
-    from pydtconv import replica
-
     here = replica.current()
     if here.size > 1:
         from pydtconv.distribution.mpi.failure import pause
@@ -183,7 +182,6 @@ def say_in_turn(text: str) -> None:
 def say_once(text: str) -> None:
     """Prints an error that all processes of a launcher have, before any of them knows of the others."""
     from pydtconv.distribution.mpi.failure import pause
-    from pydtconv.distribution.mpi.launch import launched
 
     _, number = launched()
     pause(number)  # the launcher ends all when one has ended
@@ -193,8 +191,6 @@ def say_once(text: str) -> None:
 
 def finish(status: int) -> int:
     """The exit status; where it is an error, all other processes are ended too."""
-    from pydtconv import replica
-
     if status and replica.current().size > 1:
         from pydtconv.distribution.mpi import failure
         from pydtconv.distribution.mpi.launch import world

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.distribution.mpi.launch import launched, world
+from pydtconv.distribution.mpi.launch import world
+from pydtconv.utils.launcher import launched
 
 
 def list_devices(device_type: str | None = None) -> list[str]:

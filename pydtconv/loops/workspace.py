@@ -21,6 +21,7 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.loops.actions import Action, Apply, read
 from pydtconv.loops.sharing import Sharing
 from pydtconv.loops.stages import Part, key_of, parts_of
+from pydtconv.utils import launcher
 from pydtconv.utils.random import next_seed
 
 #: plans of recordings that run at once, and memories of sets of variables
@@ -268,6 +269,8 @@ class Workspace:
             optimizer.ready([*variables, *(v for v in store.variables if id(v) not in known)], store)
         if self.sharing is not None:
             self.sharing.before_update(optimizer, store, own)
+        elif not self.of_model:
+            launcher.check_loop()
         optimizer.step_of(store)
 
     def store_of(self, memory: Memory, variables: Sequence[Variable]) -> ParameterStore:

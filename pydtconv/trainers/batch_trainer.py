@@ -120,7 +120,7 @@ class BatchTrainer(Compilable):
                 data.first()  # which processes compare
                 with self._pydt_planning(single):
                     pass  # a process whose model is of another kind plans, and waits for this one
-                strategy.current().prepare(self._pydt_training, kind, data, single)
+            strategy.current().prepare(self._pydt_training, kind, data, single)
             return None, None
         if isinstance(data, ArrayData):
             data.late = not self._pydt_overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs

@@ -21,6 +21,7 @@ from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.trainers.training import Training
+from pydtconv.utils import launcher
 
 
 class Strategy(Replica):
@@ -35,6 +36,8 @@ class Strategy(Replica):
 
     def prepare(self, training: Training, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
         """Before batches of this kind ("train", "test", "predict") are run; single: before one of a user's loop."""
+        if kind == "train":
+            launcher.check_apart()
 
     def begin(self, settings: Mapping[str, Any], callbacks: Sequence[Callback]) -> None:
         """Before the epochs of fit, with its settings and callbacks, which processes that train together compare."""

@@ -70,3 +70,20 @@ def test_wrong_options_are_told_once(options, told):
     done = run(2, "-m", "pydtconv", "train", "--model", "mlp", "--dataset", "digits", *options)
     assert done.returncode == 2
     assert done.stderr.count(told) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "count"), [((), 1), (("-m", "pydtconv", "run"), 0), (("-m", "pydtconv", "run", "--no-distribution"), 0)]
+)
+def test_a_script_that_trains_apart_is_told_so(options, count, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nimport numpy as np\nimport pydtconv as keras\n"
+        "model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(2)])\n"
+        "model.compile('sgd', 'mse')\n"
+        "model.fit(np.ones((8, 6)), np.ones((8, 2)), verbose=0)\n"
+        "assert ('mpi4py' in sys.modules) == ('run' in sys.orig_argv and '--no-distribution' not in sys.orig_argv)\n"
+    )
+    done = run_well(2, *(options or (str(script),)), *((script,) if options else ()))
+    assert done.stderr.count("each trains a model of its own") == count

@@ -1,4 +1,4 @@
-"""What started this process: the launcher as its environment tells of it, and MPI as the library sees it."""
+"""The processes that were started together, as MPI sees them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-#: (number of processes, number of this one) in the environments of the launchers of MPI's libraries, and of Slurm's
-_VARIABLES = (
-    ("PMI_SIZE", "PMI_RANK"),
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
-)
-_SLURM = ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")
-
-
-def launched() -> tuple[int, int]:
-    """(processes, number of this one) as the launcher told them; (1, 0) where there is none.  MPI is not touched.
-
-    A shell that one launcher has started as its only process (`srun --mpi=pmi2 --pty bash`) may start several by
-    another one.
-    """
-    told = [found for size, rank in _VARIABLES if (found := _told(size, rank)) is not None]
-    several = next((found for found in told if found[0] > 1), None)
-    return several or (told[0] if told else _told(*_SLURM) or (1, 0))
-
-
-def _told(size: str, rank: str) -> tuple[int, int] | None:
-    count, number = os.environ.get(size, ""), os.environ.get(rank, "0")
-    return (int(count), int(number) if number.isdecimal() else 0) if count.isdecimal() else None
+from pydtconv.utils.launcher import launched
 
 
 class LaunchError(RuntimeError):
