@@ -241,7 +241,7 @@ def test_variables_as_numbers():
     whole = pydtconv.Variable(np.array([2, 0, 1]), trainable=False)
     assert whole.dtype == "int64"
     assert pydtconv.Variable(np.array([True])).dtype == "bool"
-    assert {pydtconv.Variable(each).dtype for each in ([2, 3], 2.0, np.zeros(2))} == {"float32"}
+    assert {pydtconv.Variable(each).dtype for each in ([2.0, 3], 2.0, np.zeros(2))} == {"float32"}
     np.testing.assert_array_equal(np.arange(5)[np.asarray(whole)], [2, 0, 1])
     np.testing.assert_array_equal(whole.assign_add([1, 1, 1]) + 1, [4, 2, 3])
     np.testing.assert_array_equal(whole.assign([5, 6, 7]).assign_sub([1, 1, 1]), [4, 5, 6])
