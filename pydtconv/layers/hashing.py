@@ -10,6 +10,7 @@ import numpy as np
 from pydtconv.layers.arguments import positive, refuse
 from pydtconv.layers.categories import MODES, check_mode, encoded
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.serialization.configurable import builtin
 from pydtconv.utils.fingerprints import fingerprint64, fingerprint_cat64, siphash24
 
@@ -48,6 +49,13 @@ class _Hashed(Layer):
 
     def _bins(self, inputs: Any) -> np.ndarray:
         raise NotImplementedError
+
+    def compute_output_shape(self, input_shape: Sequence[Any]) -> tuple[int | None, ...]:
+        """The shape of what arrays of this shape, or the features of these shapes, become."""
+        several = bool(input_shape) and isinstance(input_shape[0], (list, tuple))
+        indices = KerasTensor(input_shape[0] if several else input_shape, "int64")
+        found: tuple[int | None, ...] = encoded(self.name, indices, self.output_mode, self.num_bins).shape
+        return found
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return encoded(self.name, self._bins(inputs), self.output_mode, self.num_bins)

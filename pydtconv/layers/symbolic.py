@@ -31,6 +31,8 @@ from pydtconv.serialization.configurable import Configurable
 #: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
 #: so large and far apart that they differ behind several strides, too
 _PROBES = (331, 467)
+#: the same for functions that extents can be too large for, as a padding to a size
+_SMALL_PROBES = (2, 3)
 #: (spec, tensor): the spec of a tensor with numbers for the extents that are not known
 Fill = Callable[[Spec, Any], Spec]
 
@@ -305,7 +307,7 @@ def _probed(infer: Callable[[Fill], Any], leaves: Sequence[KerasTensor]) -> list
 
     It is given what fills in the extents that are not known: at first the batch, as often as a tensor has it.  Where
     that does not go together, each has the batch once: it may not be what they have in common.  Where that does not
-    either, extents are those that another tensor has at that place, as if they were broadcast.
+    either, extents are those that another tensor has at that place, as if they were broadcast; then they are small.
     """
     ways: list[Callable[[int, Spec, Any], Spec]] = [lambda probe, spec, leaf: _filled(spec, probe)]
     if any(leaf.times != 1 for leaf in leaves):
@@ -323,6 +325,8 @@ def _probed(infer: Callable[[Fill], Any], leaves: Sequence[KerasTensor]) -> list
             return [infer(functools.partial(way, probe)) for probe in _PROBES]
         except ValueError as error:
             errors.append(error)
+    with contextlib.suppress(ValueError):
+        return [infer(functools.partial(ways[-1 - completed], probe)) for probe in _SMALL_PROBES]
     raise errors[-1 - completed]
 
 

@@ -115,6 +115,7 @@ def save_img(
     suffix = Path(str(path)).suffix.lower()
     if image.mode == "RGBA" and (file_format or suffix.lstrip(".")).lower() in ("jpg", "jpeg"):
         image = image.convert("RGB")
+    file_format = "jpeg" if str(file_format).lower() == "jpg" else file_format  # as Pillow has it
     if not isinstance(path, (str, os.PathLike)):
         image.save(path, format=file_format, **kwargs)
         return

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pydtconv.naming import printable
 from pydtconv.utils.messages import is_interactive_logging_enabled, tell
 
@@ -48,11 +50,13 @@ class Progbar:
         stateless_metrics: Iterable[str] | None = None,
         unit_name: str = "step",
     ) -> None:
+        if stateful_metrics is not None and stateless_metrics is not None:
+            raise ValueError("Progbar: expected stateful_metrics or stateless_metrics, got both")
         self.target = target
         self.verbose = verbose
         self.unit_name = unit_name
         self.stateful_metrics = set(stateful_metrics or ())
-        self.stateless_metrics = set(stateless_metrics) if stateless_metrics else None
+        self.stateless_metrics = None if stateless_metrics is None else set(stateless_metrics)
         self._sums: dict[str, tuple[float, int]] = {}
         self._seen = 0
         self._start = time.perf_counter()
@@ -79,7 +83,7 @@ class Progbar:
         finalize: whether this is the last call; by default, when current has reached the target.
         """
         for name, value in values or ():
-            number = float(value)
+            number = float(np.mean(value))  # several numbers are shown as their mean
             averaged = self.stateless_metrics is None or name in self.stateless_metrics
             if name in self.stateful_metrics or not averaged:
                 self._sums[name] = (number, 1)

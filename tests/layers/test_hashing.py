@@ -86,3 +86,14 @@ def test_bad_arguments(make, message):
 def test_sparse_results_are_refused():
     with pytest.raises(NotImplementedError, match="Hashing: sparse: expected None, got True"):
         layers.Hashing(3, sparse=True)
+
+
+@pytest.mark.parametrize("mode", ["int", "one_hot", "multi_hot", "count"])
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (3, 4)])
+def test_shapes_are_those_of_results(mode, shape):
+    layer = layers.Hashing(5, output_mode=mode)
+    assert layer.compute_output_shape(shape) == np.shape(layer(np.ones(shape, "int32")))
+    if mode in ("int", "one_hot") and shape != (3, 4):
+        crossing = layers.HashedCrossing(5, output_mode=mode)
+        found = crossing([np.ones(shape, "int32")] * 2)
+        assert crossing.compute_output_shape([shape, shape]) == np.shape(found)

@@ -69,3 +69,36 @@ def test_segments_of_arrays_are_counted(name):
     found = getattr(ops, f"segment_{name}")(data, ids)
     assert found.shape == (3, 2)
     np.testing.assert_array_equal(found[[0, 2]], [data[0], getattr(np, name)(data[1:], 0)])
+
+
+@pytest.mark.parametrize("make", [KerasTensor, lambda shape: np.ones(shape, "float32")], ids=["symbolic", "array"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.pad(x, 1, mode="reflect", constant_values=3),
+        lambda x: ops.pad(x, 0, mode="symmetric", constant_values=0),
+        lambda x: ops.argpartition(x, 9),
+        lambda x: ops.argpartition(x, 16, axis=None),
+        lambda x: ops.flip(x, 3),
+        lambda x: ops.roll(x, 1, 2),
+        lambda x: ops.digitize(x, np.ones((2, 2))),
+        lambda x: ops.average(x, (0, 1), weights=np.ones(4)),
+        lambda x: ops.image.crop_images(x[None], -1, 0, 0, 0),
+        lambda x: ops.image.crop_images(x[None], -1, 0, target_height=2, target_width=2),
+        lambda x: ops.image.pad_images(x[None], -1, 0, 0, 0),
+        lambda x: ops.image.pad_images(x[None], 0, 0, target_height=-2, target_width=9),
+        lambda x: ops.image.pad_images(x[None], 0, 0, target_height=3, target_width=3),
+        lambda x: ops.image.resize(x[None], (0, 3)),
+        lambda x: ops.image.extract_patches(x[None], (2, 2, 2, 2)),
+        lambda x: ops.image.extract_patches(x[None], (2, 0)),
+        lambda x: ops.image.extract_patches_3d(x[None, None], 2, (1, 0, 1)),
+    ],
+)
+def test_settings_of_arrays_and_symbolic_tensors(call, make):
+    with pytest.raises((ValueError, np.exceptions.AxisError)):
+        call(make((4, 4)))
+
+
+def test_histograms_are_of_vectors():
+    with pytest.raises(ValueError, match=r"histogram: expected a vector, got shape \(2, 3\)"):
+        ops.histogram(np.ones((2, 3)))

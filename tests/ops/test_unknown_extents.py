@@ -39,3 +39,32 @@ def test_a_model_broadcasts_what_comes():
     model = Model([a, b], ops.add(a, b))
     x, y = np.ones((2, 4, 3), "float32"), np.ones((2, 4, 1), "float32")
     np.testing.assert_array_equal(model([x, y]), x + y)
+
+
+def test_images_are_padded_and_cut_to_a_size():
+    x = KerasTensor((None, None, None, 3))
+    sizes = {"target_height": 20, "target_width": 30}
+    assert ops.image.pad_images(x, 2, 3, **sizes).shape == (None, 20, 30, 3)
+    assert ops.image.crop_images(x, 2, 3, **sizes).shape == (None, 20, 30, 3)
+    assert ops.image.pad_images(x, 2, 3, 4, 5).shape == x.shape
+    model = Model(inputs := Input((None, None, 1)), ops.image.pad_images(inputs, 1, 0, target_height=5, target_width=4))
+    found = model(np.ones((1, 3, 2, 1), "float32"))
+    np.testing.assert_array_equal(found[0, ..., 0], np.pad(np.ones((3, 2)), ((1, 1), (0, 2))))
+
+
+def test_sorted_elements_are_a_vector():
+    assert ops.sort(KerasTensor((2, 3)), axis=None).shape == ops.argsort(KerasTensor((2, 3)), axis=None).shape == (6,)
+    x = np.array([[3.0, 1], [2, 5]], "float32")
+    model = Model(inputs := Input((2,)), ops.sort(inputs, axis=None))
+    np.testing.assert_array_equal(model(x), [1, 2, 3, 5])
+
+
+def test_names_of_padding_in_capitals():
+    random = np.random.RandomState(0)
+    x, kernel = random.rand(1, 6, 6, 2).astype("float32"), random.rand(3, 3, 2, 2).astype("float32")
+    for name in ("conv", "conv_transpose", "depthwise_conv"):
+        for padding in ("valid", "same"):
+            expected = getattr(ops, name)(x, kernel, 1, padding)
+            np.testing.assert_array_equal(getattr(ops, name)(x, kernel, 1, padding.upper()), expected)
+    for name in ("max_pool", "average_pool"):
+        np.testing.assert_array_equal(getattr(ops, name)(x, 4, 2, "SAME"), getattr(ops, name)(x, 4, 2, "same"))

@@ -130,3 +130,13 @@ def test_smart_resize_is_that_of_keras(size):
     np.testing.assert_allclose(
         ours(first, size, "nearest", "channels_first"), theirs(first, size, "nearest", "channels_first"), atol=1e-3
     )
+
+
+@pytest.mark.parametrize("kind", ["jpg", "JPG", "jpeg", "png", "bmp"])
+def test_formats_of_files_by_their_suffixes(kind, tmp_path):
+    image = np.full((4, 4, 3), 128, "uint8")
+    utils.save_img(tmp_path / "image", image, file_format=kind, scale=False)
+    np.testing.assert_allclose(utils.load_img(tmp_path / "image"), image, atol=2)
+    with open(tmp_path / "open", "wb") as file:
+        utils.save_img(file, image, file_format=kind, scale=False)
+    assert (tmp_path / "open").read_bytes() == (tmp_path / "image").read_bytes()

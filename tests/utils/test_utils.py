@@ -158,3 +158,21 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pydtconv\[plot\]"):
         plot_learning_curve({"loss": [1.0]}, tmp_path / "curve.png")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"stateful_metrics": []}, "4.0000"),
+        ({"stateful_metrics": ["value"]}, "6.0000"),
+        ({"stateless_metrics": []}, "6.0000"),
+        ({"stateless_metrics": ["value"]}, "4.0000"),
+    ],
+)
+def test_which_values_are_averaged_and_lists_of_them(given, shown, capsys):
+    bar = Progbar(2, **given)
+    bar.update(1, [("value", [1, 3])])
+    bar.update(2, [("value", np.float32(6))])
+    assert f"value: {shown}" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="stateful_metrics or stateless_metrics, got both"):
+        Progbar(2, stateful_metrics=[], stateless_metrics=[])

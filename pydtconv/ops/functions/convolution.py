@@ -6,6 +6,7 @@ from typing import Any
 
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
+from pydtconv.ops.functions.operands import as_padding
 from pydtconv.ops.functions.shape import with_channels_last
 
 __all__ = ["conv", "conv_transpose", "depthwise_conv", "separable_conv"]
@@ -20,6 +21,8 @@ def conv(
     dilation_rate: Any = 1,
 ) -> Any:
     """Convolution along one to three axes; the groups follow from the channels of inputs and kernel."""
+
+    padding = as_padding(padding)
 
     def apply(x: Any) -> Any:
         channels, inner = x.shape[-1], kernel.shape[-2]
@@ -41,7 +44,8 @@ def depthwise_conv(
     dilation_rate: Any = 1,
 ) -> Any:
     """Convolution of each channel by itself; kernel (*kernel_size, channels, multiplier)."""
-    return with_channels_last(lambda x: DepthwiseConv(strides, padding, dilation_rate)(x, kernel), inputs, data_format)
+    op = DepthwiseConv(strides, as_padding(padding), dilation_rate)
+    return with_channels_last(lambda x: op(x, kernel), inputs, data_format)
 
 
 def separable_conv(
@@ -54,7 +58,7 @@ def separable_conv(
     dilation_rate: Any = 1,
 ) -> Any:
     """A depthwise convolution and a pointwise one, of kernel (1, ..., channels * multiplier, filters), behind it."""
-    deep = DepthwiseConv(strides, padding, dilation_rate)
+    deep = DepthwiseConv(strides, as_padding(padding), dilation_rate)
     return with_channels_last(lambda x: Conv()(deep(x, depthwise_kernel), pointwise_kernel), inputs, data_format)
 
 
@@ -68,5 +72,5 @@ def conv_transpose(
     dilation_rate: Any = 1,
 ) -> Any:
     """Transposed convolution; kernel (*kernel_size, filters, channels)."""
-    op = ConvTranspose(strides, padding, dilation_rate, output_padding=output_padding)
+    op = ConvTranspose(strides, as_padding(padding), dilation_rate, output_padding=output_padding)
     return with_channels_last(lambda x: op(x, kernel), inputs, data_format)

@@ -17,6 +17,11 @@ from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import TableOp, promoted
 
 
+def as_padding(padding: Any) -> Any:
+    """A padding whose name may be in capitals."""
+    return padding.lower() if isinstance(padding, str) else padding
+
+
 def is_symbolic(x: Any) -> bool:
     return hasattr(x, "apply_op")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.ops.functions.operands import as_operand
+from pydtconv.ops.functions.operands import as_operand, as_padding
 from pydtconv.ops.functions.shape import with_channels_last
 from pydtconv.ops.pooling import AdaptiveAveragePool, AdaptiveMaxPool, AdaptivePool, AveragePool, MaxPool, Padding
 
@@ -25,8 +25,8 @@ def _pool(op: type[MaxPool] | type[AveragePool], x: Any, size: Any, strides: Any
     rank = len(x.shape) - 2
     if not 1 <= rank <= 3:
         raise ValueError(f"inputs: expected three to five dimensions, got shape {tuple(x.shape)}")
-    node = op(_sizes("pool_size", size, rank), None if strides is None else _sizes("strides", strides, rank), padding)
-    return with_channels_last(node, x, form)
+    strides = None if strides is None else _sizes("strides", strides, rank)
+    return with_channels_last(op(_sizes("pool_size", size, rank), strides, as_padding(padding)), x, form)
 
 
 def max_pool(

@@ -19,6 +19,8 @@ from pydtconv.dtypes import BFLOAT16, FLOATING, as_bfloat16, from_bits, name_of,
 from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import is_symbolic
 
+#: arguments that name axes
+_AXES = frozenset(["axes", "axis", "axis1", "axis2", "destination", "source"])
 #: functions that hand their arguments on to other functions, or read and make arrays of any dtype
 _ANY = frozenset(
     """
@@ -74,8 +76,15 @@ def of_all_dtypes(functions: Mapping[str, Any], module: str = "ops") -> dict[str
 
 
 def _function(name: str, function: Callable[..., Any], module: str) -> Callable[..., Any]:
+    axes = [(i, key) for i, key in enumerate(inspect.signature(function).parameters) if key in _AXES]
+
     @functools.wraps(function)
     def of_any(*args: Any, **kwargs: Any) -> Any:
+        for i, key in axes:  # NumPy's integers as Python's
+            if isinstance(kwargs.get(key), np.integer):
+                kwargs[key] = int(kwargs[key])
+            elif i < len(args) and isinstance(args[i], np.integer):
+                args = (*args[:i], int(args[i]), *args[i + 1 :])
         found = _dtypes(args, kwargs)
         if not found:
             return function(*args, **kwargs)

@@ -209,6 +209,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
     """x with (before, after) elements per axis: constant_values (0), or mirrored ("reflect", "symmetric")."""
     x = as_tensor(x)
     check("pad: pad_width", pad_width)
+    if constant_values is not None and mode != "constant":
+        raise ValueError(f"pad: constant_values: expected None for mode={mode!r}, got {constant_values}")
     widths = np.broadcast_to(np.asarray(pad_width, int), (len(x.shape), 2))
     if not widths.any():
         return x

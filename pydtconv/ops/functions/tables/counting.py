@@ -65,6 +65,8 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[np.ndarray, np
     """Counts of the elements in equal bins, and the edges of these."""
     x = as_operand(_array("histogram", x))
     check("histogram: bins", bins, least=1)
+    if x.ndim != 1:
+        raise ValueError(f"histogram: expected a vector, got shape {x.shape}")
     counts, edges = np.histogram(x, bins, range)
     return counts.astype(x.dtype), edges.astype(x.dtype)
 

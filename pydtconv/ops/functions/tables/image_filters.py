@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv.dtypes import name_of, real
 from pydtconv.extents import check
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
-from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor
+from pydtconv.ops.functions.operands import as_float, as_operand, as_padding, as_tensor
 from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import cast, expand_dims, get_item, moveaxis, pad, squeeze, stack
 from pydtconv.ops.functions.tables import moves, sampling
@@ -47,8 +47,11 @@ def sobel_edges(images: Any, data_format: str | None = None) -> Any:
     return stack([sampling.along(x, axes, [slope, smooth]), sampling.along(x, axes, [smooth, slope])], -1)
 
 
-def _pairs(value: Any, count: int) -> tuple[int, ...]:
-    return (int(value),) * count if isinstance(value, (int, np.integer)) else tuple(int(v) for v in value)
+def _pairs(name: str, value: Any, count: int) -> tuple[int, ...]:
+    sizes = (int(value),) * count if isinstance(value, (int, np.integer)) else tuple(int(v) for v in value)
+    if len(sizes) != count or min(sizes) < 1:
+        raise ValueError(f"{name}: expected one or {count} integers of 1 or more, got {value!r}")
+    return sizes
 
 
 def _patches(
@@ -57,8 +60,9 @@ def _patches(
     x = as_tensor(x)
     axes_of(name, x, data_format, rank)
     single, last = len(x.shape) == rank + 1, channels_are_last(data_format)
-    size = _pairs(size, rank)
-    strides, dilation = size if strides is None else _pairs(strides, rank), _pairs(dilation, rank)
+    size, dilation = _pairs(f"{name}: size", size, rank), _pairs(f"{name}: dilation_rate", dilation, rank)
+    strides = size if strides is None else _pairs(f"{name}: strides", strides, rank)
+    padding = as_padding(padding)
     if padding not in ("valid", "same"):
         raise ValueError(f"{name}: padding: expected 'valid' or 'same', got {padding!r}")
     x = expand_dims(x, 0) if single else x

@@ -101,13 +101,15 @@ def scale_and_translate(
 
 
 def _window(name: str, extent: int, before: Any, after: Any, target: Any) -> tuple[int, int, int]:
-    """before, after and target of one axis from two of them (the sign of `after` is that of `before`)."""
+    """before, after and target of one axis from two of them."""
     given = [value is not None for value in (before, after, target)]
     if sum(given) != 2:
-        raise ValueError(f"{name}: expected two of {'before, after and target'} for each axis, got {sum(given)}")
+        raise ValueError(f"{name}: expected two of before, after and target for each axis, got {sum(given)}")
+    if any(value is not None and int(value) < 0 for value in (before, after, target)):
+        raise ValueError(f"{name}: expected numbers of 0 or more, got {before}, {after} and {target}")
     if target is None:
         return int(before), int(after), extent
-    gap = abs(int(target) - extent)
+    gap = (int(target) - extent) * (1 if name == "pad_images" else -1)
     before = gap - int(after) if before is None else int(before)
     return before, gap - before, int(target)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.tables.making import Row, functions_of
 from pydtconv.ops.table import Backward, Rule
 from pydtconv.serialization.budget import claim
@@ -52,6 +53,11 @@ def moving(forward: Callable[..., np.ndarray], shape: Callable[..., Any] | None 
 
 
 def _same(extents: Shape, **static: Any) -> Shape:
+    return extents
+
+
+def _along_axes(extents: Shape, axis: Any, **static: Any) -> Shape:
+    normalize_axes("axis", tuple(set(axis)) if isinstance(axis, tuple) else axis, len(extents))
     return extents
 
 
@@ -210,10 +216,14 @@ def _index(x: np.ndarray, key: Sequence[Any]) -> np.ndarray:
 
 
 ROWS: list[Row] = [
-    ("flip(x, axis=None)", "x with its elements in reverse order along axes (None: all).", moving(np.flip, _same)),
+    ("flip(x, axis=None)", "x with its elements reversed along axes (None: all).", moving(np.flip, _along_axes)),
     ("fliplr(x)", "x reversed along axis 1.", moving(np.fliplr, _same)),
     ("flipud(x)", "x reversed along axis 0.", moving(np.flipud, _same)),
-    ("roll(x, shift, axis=None)", "Elements moved along axes; those that leave come in again.", moving(np.roll, _same)),
+    (
+        "roll(x, shift, axis=None)",
+        "Elements moved along axes; what leaves comes in again.",
+        moving(np.roll, _along_axes),
+    ),
     ("rot90(array, k=1, axes=(0, 1))", "x turned by k quarters in the plane of two axes.", moving(np.rot90)),
     (
         "tile(x, repeats)",

@@ -35,6 +35,24 @@ def _sort_gradient(b: Backward, axis: int | None = -1) -> Any:
     return (dx.reshape(b.shapes[0]),)
 
 
+def _sorted(extents: Shape, axis: int | None) -> Shape:
+    return (math.prod(extents),) if axis is None else extents
+
+
+def _partitioned(extents: Shape, kth: Any, axis: int | None) -> Shape:
+    shape = _sorted(extents, axis)
+    extent = shape[-1 if axis is None else axis]
+    if any(not -extent <= k < extent for k in np.ravel(kth)):
+        raise ValueError(f"kth: expected {-extent} to {extent - 1}, got {kth}")
+    return shape
+
+
+def _binned(extents: Shape, bins: Any) -> Shape:
+    if np.ndim(bins) != 1:
+        raise ValueError(f"bins: expected a vector, got shape {np.shape(bins)}")
+    return extents
+
+
 def _top_k(x: np.ndarray, k: int, sorted: bool) -> tuple[np.ndarray, np.ndarray]:
     _top_k_shape(x.shape, k, sorted)
     order = x.shape[-1] - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]  # NaN is the largest
@@ -225,21 +243,21 @@ def _in_top_k(targets: np.ndarray, predictions: np.ndarray, k: int) -> np.ndarra
 
 
 ROWS: list[Row] = [
-    ("sort(x, axis=-1)", "x in rising order along an axis.", Rule(np.sort, _sort_gradient, _same, "promote")),
+    ("sort(x, axis=-1)", "x in rising order along an axis.", Rule(np.sort, _sort_gradient, _sorted, "promote")),
     (
         "argsort(x, axis=-1)",
         "The indices that sort x along an axis.",
         Rule(
             lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
             no_gradient,
-            lambda extents, axis: (math.prod(extents),) if axis is None else extents,
+            _sorted,
             "int32",
         ),
     ),
     (
         "argpartition(x, kth, axis=-1)",
         "Indices such that element kth is where sorting puts it.",
-        Rule(np.argpartition, no_gradient, _same, "int32"),
+        Rule(np.argpartition, no_gradient, _partitioned, "int32"),
     ),
     (
         "top_k(x, k, sorted=True)",
@@ -334,7 +352,7 @@ ROWS: list[Row] = [
     (
         "digitize(x, bins)",
         "The index of the bin of each element; bins are rising.",
-        Rule(lambda x, bins: np.digitize(x, np.asarray(bins)), no_gradient, _same, "int32"),
+        Rule(lambda x, bins: np.digitize(x, np.asarray(bins)), no_gradient, _binned, "int32"),
     ),
     (
         "isin(x1, x2, assume_unique=False, invert=False)",

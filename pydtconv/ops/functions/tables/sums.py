@@ -66,10 +66,11 @@ def average(x: Any, axis: Axes = None, weights: Any = None) -> Any:
         return mean(x, axis)
     x, weights = operands_of(x, weights)
     if ndim(weights) == 1 and ndim(x) > 1:
-        if not isinstance(axis, int):
+        axes = normalize_axes("average", axis, ndim(x))
+        if len(axes) != 1:
             raise ValueError(f"average: axis: expected one axis for weights of a vector, got {axis!r}")
         along = [1] * ndim(x)
-        along[axis] = -1
+        along[axes[0]] = -1
         weights = reshape(weights, along)
     weights = multiply(weights, ones_like(x, weights.dtype))
     return divide(sum_over(multiply(x, weights), axis), sum_over(weights, axis))
