@@ -91,7 +91,7 @@ class Call:
         self.builder, self.node, self.kind = builder, node, node.op_type
         self.x: list[Any] = [builder.values.get(name) if name else None for name in node.input]
         self._attributes = attributes
-        self._asked: set[str] = set()
+        self._asked: set[str] = {"consumed_inputs"}  # before version 6: which inputs may be written over
 
     @property
     def opset(self) -> int:

@@ -68,7 +68,14 @@ def _unary(function: Callable[..., Any]) -> Callable[[Call], Any]:
 
 
 def _operands(call: Call) -> list[Any]:
-    """Inputs as functions take them: constants of one element as numbers."""
+    """Inputs as functions take them: constants of one element as numbers.
+
+    Before version 7 the axes of the second one stand at `axis` of the first; by default they are the last ones.
+    """
+    if call.attribute("broadcast", 0) and call.attribute("axis") is not None:
+        x, y = call.x
+        behind = len(x.shape) - call.attribute("axis") % len(x.shape) - len(y.shape)
+        call.x[1] = ops.reshape(y, (*y.shape, *(1,) * behind))
     return [value if is_symbolic(value) or value.size != 1 or value.ndim else value.item() for value in call.x]
 
 

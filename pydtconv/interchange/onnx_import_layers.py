@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -82,11 +83,12 @@ def _conv(call: Call) -> Any:
     call.expect("kernel_shape", None, kernel)
     strides, dilations, sides = _geometry(call, kernel)
     groups, ci = call.attribute("group", 1), call.shape(x)[1]
-    same = _is_same(call, kernel, strides, dilations, sides)
+    both = max(strides) > 1 and max(dilations) > 1  # which layers do not have: all outputs, then some of them
+    same = not both and _is_same(call, kernel, strides, dilations, sides)
     if not same:
         x = _padded(call, x, sides)
     shared: dict[str, Any] = {
-        "strides": strides,
+        "strides": [1] * rank if both else strides,
         "dilation_rate": dilations,
         "padding": "same" if same else "valid",
         "data_format": _FIRST,
@@ -103,7 +105,21 @@ def _conv(call: Call) -> Any:
         filters = np.moveaxis(w, (0, 1), (-1, -2))
         conv = getattr(layers, f"Conv{_NAMES[rank]}")
         layer = partial(conv, w.shape[0], kernel, groups=groups, **shared)
-    return call.make(layer, key, x, [filters, *bias])
+    y = call.make(layer, key, x, [filters, *bias])
+    return ops.get_item(y, (..., *(slice(None, None, stride) for stride in strides))) if both else y
+
+
+def _spread(x: Any, strides: Sequence[int], extra: Sequence[int]) -> Any:
+    """Images with stride - 1 zeros between pixels, and further ones at the end."""
+    for axis, (stride, more) in enumerate(zip(strides, extra, strict=True), 2):
+        extent = x.shape[axis]
+        parts = ops.pad(
+            ops.expand_dims(x, axis + 1), [(0, (stride - 1) * (i == axis + 1)) for i in range(len(x.shape) + 1)]
+        )
+        flat = ops.reshape(parts, (-1, *x.shape[1:axis], extent * stride, *x.shape[axis + 1 :]))
+        flat = ops.slice_along(flat, axis, 0, (extent - 1) * stride + 1)
+        x = ops.pad(flat, [(0, more * (i == axis)) for i in range(len(x.shape))])
+    return x
 
 
 @row("ConvTranspose")
@@ -133,8 +149,9 @@ def _conv_transpose(call: Call) -> Any:
         halves = [t // 2 if auto != "SAME_LOWER" else t - t // 2 for t in totals]
         pads = halves + [t - h for t, h in zip(totals, halves, strict=True)]
     out = [f - pads[i] - pads[i + rank] for i, f in enumerate(full)]
-    if max(strides) > 1 and max(dilations) > 1:
-        raise call.error(f"expected strides or dilations, got {strides} and {dilations}")
+    if max(strides) > 1 and max(dilations) > 1:  # which layers do not have: zeros between pixels instead of strides
+        x = _spread(x, strides, extra)
+        strides, extra = [1] * rank, [0] * rank
     # all that is written, then what the padding leaves of it
     plain = partial(
         getattr(layers, f"Conv{_NAMES[rank]}Transpose"),
@@ -162,18 +179,19 @@ def _conv_transpose(call: Call) -> Any:
 def _pool(call: Call) -> Any:
     kernel, x = list(call.attribute("kernel_shape") or []), call.x[0]
     strides, dilations, sides = _geometry(call, kernel)
-    if max(dilations) > 1:
-        raise call.error(f"dilations: expected 1, got {dilations}")
     call.attribute("storage_order", 0)
     largest, counted = call.kind == "MaxPool", bool(call.attribute("count_include_pad", 0))
     beyond = [0] * len(kernel)
     if call.attribute("ceil_mode", 0):
-        each = zip(_spatial(call), kernel, strides, sides, strict=True)
+        reach = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+        each = zip(_spatial(call), reach, strides, sides, strict=True)
         beyond = [_ceiling(extent, size, stride, before, after) for extent, size, stride, (before, after) in each]
     rank, counted = len(kernel), counted and any(any(side) for side in sides)
     if counted:  # what a last window reaches beyond the padding does not count
         x, sides = _padded(call, x, sides), [(0, 0)] * rank
     sides = [(before, after + more) for (before, after), more in zip(sides, beyond, strict=True)]
+    if max(dilations) > 1:
+        return _dilated_pool(x, largest, kernel, strides, dilations, sides)
     same = _is_same(call, kernel, strides, dilations, sides) and not counted
     if same or not any(any(side) for side in sides):
         kind = getattr(layers, f"{'Max' if largest else 'Average'}Pooling{_NAMES[rank]}")
@@ -183,6 +201,29 @@ def _pool(call: Call) -> Any:
         raise call.error(f"pads: expected less than the kernel {kernel}, got {sides}")
     op = (ops.MaxPool if largest else ops.AveragePool)(tuple(kernel), tuple(strides), tuple(sides))
     return ops.transpose(op(ops.transpose(x, to_last(rank + 2))), to_first(rank + 2))
+
+
+def _dilated_pool(
+    x: Any,
+    largest: bool,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    sides: Sequence[tuple[int, int]],
+) -> Any:
+    """The extremum or mean of what lies at each place of the windows."""
+    around = ((0, 0), (0, 0), *sides)
+    padded = ops.pad(x, around, constant_values=-np.inf if largest else 0)
+    inside = np.pad(np.ones((1, 1, *x.shape[2:]), "float32"), around)
+    found: Any = None
+    count: Any = 0.0
+    for place in itertools.product(*map(range, kernel)):
+        each = zip(place, kernel, strides, dilations, padded.shape[2:], strict=True)
+        windows: Any = (..., *(slice(i * d, extent - (k - 1 - i) * d, s) for i, k, s, d, extent in each))
+        tap = ops.get_item(padded, windows)
+        found = tap if found is None else ops.maximum(found, tap) if largest else ops.add(found, tap)
+        count = count + inside[windows]
+    return found if largest else ops.divide(found, count)
 
 
 def _ceiling(extent: int, size: int, stride: int, before: int, after: int) -> int:
@@ -206,6 +247,7 @@ def _global_pool(call: Call) -> Any:
 @row("Gemm")
 def _gemm(call: Call) -> Any:
     a, b, c = call.x[0], call.x[1], call.input(2)
+    call.attribute("broadcast")  # before version 7
     alpha, beta = call.attribute("alpha", 1.0), call.attribute("beta", 1.0)
     a = ops.transpose(a, (1, 0)) if call.attribute("transA", 0) else a
     turned = call.attribute("transB", 0)
@@ -255,6 +297,7 @@ def _vectors(call: Call, *names: str) -> list[np.ndarray]:
 def _batch_norm(call: Call) -> Any:
     call.expect("training_mode", 0)
     call.expect("spatial", 1)
+    call.attribute("is_test")
     if call.opset < 14 and any(list(call.node.output)[1:]):
         raise call.error("training_mode: expected one output, got those of a network in training")
     weights = _vectors(call, "scale", "B", "mean", "var")

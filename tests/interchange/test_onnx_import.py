@@ -13,6 +13,7 @@ from pydtconv.interchange.onnx_call import ROWS
 from tests.torchvision_models import import_torchvision
 
 onnx = pytest.importorskip("onnx", reason="needs onnx")
+reference = pytest.importorskip("onnx.reference", reason="needs onnx")
 
 #: reasons for which cases of operators that we have may be refused
 REFUSED = (
@@ -22,7 +23,6 @@ REFUSED = (
     "select_last_index",
     "exclusive",
     "training_mode",
-    "dilations: expected 1",
     "axis: expected 1",
     "group: expected 1",
     "slope: expected one that the batch shares",
@@ -296,3 +296,47 @@ def test_every_row_is_reached():
     """Rows are entered when their modules are imported."""
     assert {"Conv", "Relu", "Resize"} <= set(ROWS)
     assert len(onnx_import.TABLES) == 3
+
+
+def numbers(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape).astype("float32")
+
+
+def loaded_and_expected(path, kind, constants, x, opset=13, **attributes):
+    """What the loaded network gives, and ONNX's own evaluation of a node that means the same in version 13."""
+    inputs = ["x", *constants]
+    vectors = [vector(name, values) for name, values in constants.items()]
+    path.write_bytes(made([node(kind, inputs, **attributes)], vectors, x.shape, opset).SerializeToString())
+    found = saving.load_onnx(path).predict(x, verbose=0)
+    for name in ("is_test", "broadcast", "axis", "consumed_inputs"):
+        attributes.pop(name, None)
+    new = made([node(kind, inputs, **attributes)], vectors, x.shape, 13)
+    return found, lambda: reference.ReferenceEvaluator(new).run(None, {"x": x})[0]
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(("strides", "dilations"), [([2, 2], [2, 2]), ([3, 1], [1, 2]), ([2, 3], [3, 2])])
+def test_convolutions_of_strides_and_dilations(kind, strides, dilations, tmp_path):
+    x, w, b = numbers(1, 3, 11, 12), numbers(3, 3, 3, 2), numbers(3)
+    attributes = {"strides": strides, "dilations": dilations, "pads": [1, 0, 2, 1]}
+    if kind == "ConvTranspose":
+        attributes["output_padding"] = [stride - 1 for stride in strides]
+    found, expected = loaded_and_expected(tmp_path / "net.onnx", kind, {"w": w, "b": b}, x, **attributes)
+    np.testing.assert_allclose(found, expected(), atol=1e-4)
+
+
+def test_networks_of_old_versions(tmp_path):
+    """Before version 7 operands were broadcast by attributes, and networks said that they are not trained."""
+    x, path = numbers(1, 3, 4, 4), tmp_path / "net.onnx"
+    for axis, shape in ((1, (3,)), (1, (3, 4)), (2, (4, 4)), (-1, (4,))):
+        b = numbers(*shape)
+        found, _ = loaded_and_expected(path, "Add", {"b": b}, x, 6, broadcast=1, axis=axis, consumed_inputs=[0, 0])
+        behind = 4 - axis % 4 - b.ndim
+        np.testing.assert_allclose(found, x + b.reshape(*shape, *(1,) * behind), atol=1e-6)
+    statistics = {name: np.abs(numbers(3)) for name in ("scale", "bias", "mean", "var")}
+    found, _ = loaded_and_expected(path, "BatchNormalization", statistics, x, 6, is_test=1)
+    scale, bias, mean, var = (each[:, None, None] for each in statistics.values())
+    np.testing.assert_allclose(found, scale * (x - mean) / np.sqrt(var + 1e-5) + bias, atol=1e-5)
+    rows = numbers(2, 5)
+    found, expected = loaded_and_expected(path, "Gemm", {"w": numbers(5, 4), "b": numbers(4)}, rows, 6, broadcast=1)
+    np.testing.assert_allclose(found, expected(), atol=1e-5)
