@@ -92,6 +92,9 @@ def scale_and_translate(
     """Images under x * scale + translation along each of spatial_dims."""
     if method not in _METHODS:
         raise ValueError(f"scale_and_translate: method: expected one of {', '.join(_METHODS)}, got {method!r}")
+    for value in (scale, translation):
+        if is_symbolic(value):
+            raise NotImplementedError(f"scale_and_translate: scale, translation: here for arrays only, got {value!r}")
     x = as_operand(images)
     filters = [
         ("move", int(output_shape[d]), float(s), float(t), _METHODS[method], bool(antialias))
