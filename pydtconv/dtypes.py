@@ -25,6 +25,15 @@ _IN_MEMORY = {
 }
 
 
+#: NumPy's own property walks its classes
+_NAMES = {dtype: name for name, dtype in _IN_MEMORY.items() if name != BFLOAT16}
+
+
+def array_dtype(array: Any) -> str:
+    """The name of an array's dtype, which may be one that we have not."""
+    return _NAMES.get(array.dtype) or str(array.dtype.name)
+
+
 def name_of(dtype: Any) -> str:
     """The name of a dtype: of a name, a NumPy dtype or type, ml_dtypes' bfloat16.
 
@@ -32,6 +41,8 @@ def name_of(dtype: Any) -> str:
     """
     if isinstance(dtype, str) and dtype in _IN_MEMORY:
         return dtype
+    if isinstance(dtype, np.dtype) and dtype in _NAMES:
+        return _NAMES[dtype]
     if getattr(dtype, "name", getattr(dtype, "__name__", None)) == BFLOAT16:
         return BFLOAT16
     try:

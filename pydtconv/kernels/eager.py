@@ -17,7 +17,7 @@ from pydtconv.ops.base import Op, Spec, outputs_of, spec_of
 @hooks.compute.fill
 def compute(op: Op, *inputs: Any, training: bool = False, device: str = "cpu") -> Any:
     """The op's forward on NumPy arrays; returns an array or a tuple of them."""
-    arrays = [np.require(value, requirements=["C", "A"]) for value in inputs]
+    arrays = [x if type(x) is np.ndarray and x.flags.carray else np.require(x, requirements=["C", "A"]) for x in inputs]
     specs = [spec_of(array) for array in arrays]
     y = [_empty(spec) for spec in outputs_of(op, *specs)]
     if op.is_view:

@@ -243,4 +243,4 @@ def outputs_of(op: Op, *specs: Spec) -> tuple[Spec, ...]:
 
 
 def spec_of(array: np.ndarray) -> Spec:
-    return Spec(tuple(array.shape), array.dtype.name)
+    return Spec(tuple(array.shape), dtypes.array_dtype(array))

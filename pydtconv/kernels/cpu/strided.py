@@ -25,14 +25,14 @@ REDUCE = {"sum": 0, "maximum": 1, "minimum": 2, "dot": 3}
 
 def typed(function: Any, dtype: Any) -> Callable[..., None]:
     """The specialization of a fused Cython function for a dtype."""
-    return function[_FUSED[np.dtype(dtype).name]]
+    return function[_FUSED[dtypes.name_of(dtype)]]
 
 
 def flat(array: np.ndarray | None) -> np.ndarray | None:
     """A one-dimensional view from the array's first element to its last, gaps included."""
     if array is None:
         return None
-    if array.size == 0:
+    if array.size == 0 or array.flags.c_contiguous:
         return array.reshape(-1)
     count = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize
     return as_strided(array, (count,), (array.itemsize,))

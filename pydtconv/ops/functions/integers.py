@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import array_dtype
 from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, lists_numbers
 from pydtconv.ops.shape import Cast
@@ -77,5 +78,5 @@ def _dtype(value: Any) -> str | None:
     """The dtype of a tensor or an array of integers or booleans, None for anything else."""
     if not (is_symbolic(value) or isinstance(value, np.ndarray)):
         return None
-    dtype = str(value.dtype)
+    dtype = array_dtype(value) if isinstance(value, np.ndarray) else str(value.dtype)
     return dtype if dtype.startswith(("int", "uint", "bool")) else None

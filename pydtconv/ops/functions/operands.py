@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, hooks
-from pydtconv.dtypes import BFLOAT16, COMPLEX, FLOATING, name_of, real
+from pydtconv.dtypes import BFLOAT16, COMPLEX, FLOATING, array_dtype, name_of, real
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
 from pydtconv.ops.shape import Cast
@@ -56,9 +56,9 @@ def as_operand(x: Any, dtype: str | None = None) -> Any:
     wanted = dtype and real(dtype)  # the graph makes bfloat16 of it
     if wanted is None and (lists_numbers(x) or (isinstance(x, (int, float)) and not isinstance(x, np.generic))):
         wanted = config.floatx()
-    if wanted and wanted != array.dtype.name and is_watched(array):
+    if wanted and wanted != array_dtype(array) and is_watched(array):
         return Cast(wanted)(array)  # a copy would be another array, which nobody watches
-    return array.astype(wanted or (array.dtype if array.dtype.name in FLOATS else config.floatx()), copy=False)
+    return array.astype(wanted or (array.dtype if array_dtype(array) in FLOATS else config.floatx()), copy=False)
 
 
 def as_float(x: Any, dtype: str | None = None) -> Any:
@@ -92,7 +92,8 @@ def of_one_dtype(*xs: Any) -> tuple[Any, ...]:
     if "float64" in dtypes and set(dtypes) != {"float64"}:
         xs = tuple(Cast("float64")(x) if is_symbolic(x) and name_of(x.dtype) != "float64" else x for x in xs)
         dtypes = ["float64"]
-    dtypes += sorted((x.dtype.name for x in xs if isinstance(x, np.ndarray) and x.dtype.name in FLOATS), reverse=True)
+    of_arrays = (array_dtype(x) for x in xs if isinstance(x, np.ndarray))
+    dtypes += sorted((name for name in of_arrays if name in FLOATS), reverse=True)
     return tuple(as_float(x, dtypes[0] if dtypes else config.floatx()) for x in xs)
 
 
