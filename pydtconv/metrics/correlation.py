@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.dtypes import real_array
 from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
 from pydtconv.metrics.reduction import MeanMetricWrapper
 
 
 def _pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
-    y_pred = np.asarray(y_pred)
-    return match_ranks(np.asarray(y_true).astype(y_pred.dtype), y_pred)
+    y_pred = real_array("y_pred", y_pred)
+    return match_ranks(real_array("y_true", y_true).astype(y_pred.dtype), y_pred)
 
 
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Any:

@@ -51,19 +51,19 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> np.ndar
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
     """1 where y_true (n, ..., k), one-hot, and y_pred are largest at the same class."""
-    y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
+    y_true, y_pred = real_array("y_true", y_true), real_array("y_pred", y_pred)
     return (y_true.argmax(-1) == y_pred.argmax(-1)).astype(config.floatx())
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
     """1 where y_pred (n, ..., k) is largest at the class y_true (n, ...) or (n, ..., 1)."""
-    y_pred = np.asarray(y_pred)
+    y_pred = real_array("y_pred", y_pred)
     return (labels_of(y_true, y_pred) == y_pred.argmax(-1)).astype(config.floatx())
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> np.ndarray:
     """1 where the class of y_true (n, ..., classes), one-hot, is among the k largest of y_pred."""
-    return sparse_top_k_categorical_accuracy(np.asarray(y_true).argmax(-1), y_pred, k)
+    return sparse_top_k_categorical_accuracy(real_array("y_true", y_true).argmax(-1), y_pred, k)
 
 
 def sparse_top_k_categorical_accuracy(
@@ -73,7 +73,7 @@ def sparse_top_k_categorical_accuracy(
 
     from_sorted_ids: y_pred holds class numbers, the most likely first.  Ties count in favour of the class.
     """
-    y_pred = np.asarray(y_pred)
+    y_pred = real_array("y_pred", y_pred)
     labels = labels_of(y_true, y_pred)
     if from_sorted_ids:
         return (y_pred[..., :k] == labels[..., None]).any(-1).astype(config.floatx())
@@ -84,7 +84,7 @@ def sparse_top_k_categorical_accuracy(
 
 
 def labels_of(y_true: Any, y_pred: np.ndarray) -> np.ndarray:
-    labels = np.asarray(y_true)
+    labels = real_array("y_true", y_true)
     if labels.ndim == y_pred.ndim and labels.shape[-1] == 1:
         labels = labels[..., 0]
     return labels.astype(np.int64)
@@ -185,7 +185,7 @@ def binary_focal_crossentropy(
 ) -> np.ndarray:
     """Binary cross-entropy times (1 - probability of the true class)^gamma."""
     if from_logits:
-        y_pred = _sigmoid(np.asarray(y_pred))
+        y_pred = _sigmoid(real_array("y_pred", y_pred))
     y_true, y_pred, values = _binary_crossentropies(y_true, y_pred, False, label_smoothing)
     values = values * (1 - y_true * y_pred - (1 - y_true) * (1 - y_pred)) ** gamma
     if apply_class_balancing:

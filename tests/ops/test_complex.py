@@ -1,5 +1,7 @@
 """Complex numbers: each function of `ops` gives what NumPy gives for them, or refuses them by name."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -106,3 +108,16 @@ def test_what_computes_with_real_numbers_refuses_others():
             (TypeError, ValueError), match=r"expected (a real|real numbers|an array of numbers).*complex"
         ):
             call()
+
+
+def test_every_function_of_metrics_refuses_complex_numbers():
+    x = np.array([[0.25, 0.75], [0.5, 0.5]], "float32")
+    walked = 0
+    for function in vars(metrics).values():
+        if not inspect.isfunction(function) or [*inspect.signature(function).parameters][:2] != ["y_true", "y_pred"]:
+            continue
+        for y_true, y_pred in ((x, x + 1j), (x + 1j, x)):
+            with pytest.raises(TypeError, match="expected real numbers, got complex64"):
+                function(y_true, y_pred)
+        walked += 1
+    assert walked > 20

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.dtypes import real_array
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
@@ -156,11 +157,16 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
 
 
 def array(value: Any, dtype: Any = None) -> Any:
-    """A value as an array; what is recorded as it is, in the dtype where one is given."""
+    """A value as an array; what is recorded as it is, in the dtype where one is given.
+
+    Raises TypeError for complex numbers where that is real.
+    """
     from pydtconv import ops
 
     if isinstance(value, (Tensor, Variable)) or hasattr(value, "apply_op"):
         return value if dtype is None or str(value.dtype) == name_of(dtype) else ops.cast(value, name_of(dtype))
+    if dtype is not None and np.dtype(name_of(dtype)).kind in "iuf":
+        value = real_array(f"array of {name_of(dtype)}", value)
     found = np.asarray(value, None if dtype is None else name_of(dtype))
     if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
         found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype))
