@@ -46,7 +46,7 @@ from pydtconv.layers.borders import (
     ZeroPadding3D,
 )
 from pydtconv.layers.bounding_boxes import MaxNumBoundingBoxes
-from pydtconv.layers.categories import CategoryEncoding, Discretization, IntegerLookup, StringLookup
+from pydtconv.layers.categories import CategoryEncoding, Discretization
 from pydtconv.layers.convolution import (
     Conv1D,
     Conv2D,
@@ -102,6 +102,7 @@ from pydtconv.layers.hashing import HashedCrossing, Hashing
 from pydtconv.layers.input_layer import Input, InputLayer
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.lookups import IntegerLookup, StringLookup
 from pydtconv.layers.masking import Masking
 from pydtconv.layers.merging import (
     Add,

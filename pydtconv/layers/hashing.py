@@ -12,7 +12,7 @@ from pydtconv.layers.categories import MODES, check_mode, encoded
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.fingerprints import fingerprint64, fingerprint_cat64, siphash24
+from pydtconv.utils.fingerprints import fingerprint64, fingerprint_cat64, key_of, string_bin
 
 #: what the fingerprint of a cross begins with, as TensorFlow has it
 _CROSS_KEY = 0xDECAFCAFFE
@@ -81,10 +81,7 @@ class Hashing(_Hashed):
         super().__init__(**kwargs)
         self._start(num_bins, output_mode, MODES, sparse)
         self.mask_value = mask_value
-        pair = [salt, salt] if isinstance(salt, int) else salt
-        if pair is not None and (len(pair) != 2 or not all(0 <= int(part) < 1 << 64 for part in pair)):
-            raise ValueError(f"Hashing: salt: expected one or two numbers from 0 to 2**64 - 1, got {salt!r}")
-        self.salt = None if pair is None else [int(part) for part in pair]
+        self.salt = key_of("Hashing", salt)
 
     def _bins(self, inputs: Any) -> np.ndarray:
         masked = int(self.mask_value is not None and self.num_bins > 1)
@@ -93,9 +90,7 @@ class Hashing(_Hashed):
         def bin_of(value: Any) -> int:
             if masked and value == self.mask_value:
                 return 0
-            data = str(value).encode()
-            number = fingerprint64(data) if self.salt is None else siphash24((self.salt[0], self.salt[1]), data)
-            return number % count + masked
+            return string_bin(str(value), count, self.salt) + masked
 
         values = _categories(self, inputs)
         return np.array([bin_of(value) for value in values.reshape(-1)], "int64").reshape(values.shape)

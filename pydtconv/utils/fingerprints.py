@@ -7,6 +7,7 @@ Fingerprint64 is Google's, described at https://github.com/google/farmhash; SipH
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 _MASK = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
@@ -23,6 +24,20 @@ def fingerprint64(data: bytes) -> int:
     if n <= 64:
         return _of_up_to_64(data)
     return _of_blocks(data)
+
+
+def key_of(name: str, salt: Any) -> list[int] | None:
+    """The key of SipHash of a salt: two numbers, or one that is both; None stays it."""
+    pair = [salt, salt] if isinstance(salt, int) else salt
+    if pair is not None and (len(pair) != 2 or not all(0 <= int(part) < 1 << 64 for part in pair)):
+        raise ValueError(f"{name}: salt: expected one or two numbers from 0 to 2**64 - 1, got {salt!r}")
+    return None if pair is None else [int(part) for part in pair]
+
+
+def string_bin(text: str, count: int, key: list[int] | None) -> int:
+    """Which of so many bins a text belongs to: by Fingerprint64, by SipHash where there is a key."""
+    data = text.encode()
+    return (fingerprint64(data) if key is None else siphash24((key[0], key[1]), data)) % count
 
 
 def fingerprint_cat64(first: int, second: int) -> int:

@@ -101,7 +101,15 @@ def test_adapting_fills_max_tokens(mode, vocabulary):
         (lambda: layers.CategoryEncoding(3, sparse=True), "sparse: expected False"),
         (lambda: layers.Discretization(), "expected bin_boundaries or num_bins"),
         (lambda: layers.StringLookup(vocabulary=["a", "a"]), "vocabulary: expected each word once"),
-        (lambda: layers.IntegerLookup(output_mode="tf_idf"), "output_mode: expected one of int, one_hot"),
+        (lambda: layers.IntegerLookup(output_mode="other"), "output_mode: expected one of int, one_hot"),
+        (lambda: layers.IntegerLookup(oov_method="other"), "oov_method: expected 'floormod' or 'farmhash'"),
+        (lambda: layers.IntegerLookup(salt=3), "salt: expected None for oov_method='floormod'"),
+        (lambda: layers.IntegerLookup(max_tokens=1), "max_tokens: expected None or 2 or more"),
+        (lambda: layers.IntegerLookup(vocabulary_dtype="int32"), "vocabulary_dtype: expected 'int64'"),
+        (lambda: layers.IntegerLookup(pad_to_max_tokens=True), "expected max_tokens and vectors"),
+        (lambda: layers.StringLookup(idf_weights=[1.0]), "idf_weights: expected output_mode='tf_idf'"),
+        (lambda: layers.StringLookup(vocabulary=["a"], output_mode="tf_idf"), "idf_weights: expected them"),
+        (lambda: layers.StringLookup(vocabulary=["a"], output_mode="tf_idf", idf_weights=[1, 2]), "expected 1 numbers"),
         (lambda: layers.CategoryEncoding(3)(np.array([[1, 5]])), "expected classes from 0 to 2, got 5"),
         (lambda: layers.CategoryEncoding(3)([-1, 2]), "expected classes from 0 to 2, got -1"),
         (lambda: layers.IntegerLookup(vocabulary=[7, 9], num_oov_indices=0)(np.array([7, 8])), "=0, got 8"),
@@ -143,3 +151,44 @@ def test_vectors_have_the_dtype_in_which_a_layer_computes(make, dtype, expected)
     assert outputs.dtype == dtype
     found = pydtconv.Model(inputs, outputs).predict(np.ones((2, 300), "int32"), verbose=0)
     np.testing.assert_array_equal(found.reshape(2, -1, np.size(expected))[:, 0], [np.ravel(expected)] * 2)
+
+
+DOCUMENTS = [["a", "b", "a"], ["b", "c", "d"], ["b", "b", "d"]]
+
+
+def test_weights_of_words_by_their_documents(tmp_path):
+    layer = layers.StringLookup(output_mode="tf_idf", num_oov_indices=2)
+    layer.adapt(np.array(DOCUMENTS))
+    idf = {word: np.log(1 + 3 / (1 + sum(word in row for row in DOCUMENTS))) for word in "abcd"}
+    words = layer.get_vocabulary()[2:]
+    found = np.asarray(layer(np.array([["a", "b", "b", "x"]])))[0]
+    expected = [row.count(word) * idf[word] for row in [["a", "b", "b"]] for word in words]
+    np.testing.assert_allclose(found[2:], expected, rtol=1e-6)
+    np.testing.assert_allclose(found[:2].sum(), np.mean([idf[word] for word in words]), rtol=1e-6)
+    again = layers.StringLookup.from_config(layer.get_config())
+    np.testing.assert_array_equal(again(np.array(DOCUMENTS)), layer(np.array(DOCUMENTS)))
+
+
+@pytest.mark.parametrize("kind", ["string", "integer"])
+def test_vectors_are_padded_to_max_tokens(kind):
+    words, layer = (["a", "b"], layers.StringLookup) if kind == "string" else ([7, 9], layers.IntegerLookup)
+    for mode in ("one_hot", "multi_hot", "count", "tf_idf"):
+        weights = {"idf_weights": [0.5, 2.0]} if mode == "tf_idf" else {}
+        plain = layer(vocabulary=words, output_mode=mode, **weights)
+        padded = layer(vocabulary=words, output_mode=mode, max_tokens=5, pad_to_max_tokens=True, **weights)
+        x = np.array([words[1]])
+        np.testing.assert_array_equal(padded(x), np.pad(plain(x), [(0, 0)] * (np.ndim(plain(x)) - 1) + [(0, 2)]))
+
+
+def test_unknown_values_by_fingerprints():
+    # as tf.strings.to_hash_bucket_fast has them
+    layer = layers.IntegerLookup(vocabulary=[10, 20, 30], num_oov_indices=4, oov_method="farmhash")
+    np.testing.assert_array_equal(layer(np.array([100, 200, 300, 400, 20])), [3, 1, 3, 1, 5])
+    texts = layers.StringLookup(vocabulary=["10"], num_oov_indices=4)
+    np.testing.assert_array_equal(texts(np.array(["100", "200", "300", "400", "10"])), [3, 1, 3, 1, 4])
+    many = np.arange(200, 260)
+    salted = layers.IntegerLookup(vocabulary=[1], num_oov_indices=4, oov_method="farmhash", salt=[137, 42])
+    hashed = layers.Hashing(4, salt=[137, 42])
+    np.testing.assert_array_equal(salted(many), hashed(many))
+    with pytest.raises(ValueError, match="of arrays alone, got a tensor"):
+        layer(pydtconv.Input((1,), dtype="int64"))

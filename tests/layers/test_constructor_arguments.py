@@ -104,6 +104,8 @@ OWN = {
     ("Resizing", "fill_value"): {"fill_value": 3.0, "pad_to_aspect_ratio": True},
     ("STFTSpectrogram", "mode"): {"mode": "real"},
     ("STFTSpectrogram", "padding"): {"padding": "same"},
+    ("IntegerLookup", "pad_to_max_tokens"): {"pad_to_max_tokens": True, "max_tokens": 9, "output_mode": "count"},
+    ("StringLookup", "pad_to_max_tokens"): {"pad_to_max_tokens": True, "max_tokens": 9, "output_mode": "count"},
     ("StringLookup", "mask_token"): {"mask_token": "", "vocabulary": WORDS},
     ("StringLookup", "oov_token"): {"oov_token": "?"},
     ("UpSampling2D", "interpolation"): {"interpolation": "bilinear"},
@@ -111,7 +113,7 @@ OWN = {
 }
 #: arguments that are refused: what they ask for is not there
 REFUSED = {
-    "lora_rank", "lora_alpha", "quantization_config", "gptq_unpacked_column_size", "sparse", "pad_to_max_tokens",
+    "lora_rank", "lora_alpha", "quantization_config", "gptq_unpacked_column_size", "sparse", "vocabulary_dtype",
 }  # fmt: skip
 #: arguments that a config does not have, in Keras neither; (layer, argument) where others have it
 NOT_IN_CONFIG = {
