@@ -52,9 +52,9 @@ BY_STRING = ("import_module", "__import__", "sys.modules")
 ALLOWED = (
     "__init__.py",
     "cli/__init__.py",
-    "cli/keras_names.py",
     "cli/run.py",
-    "cli/tensorflow_names.py",
+    "compat/keras_names.py",
+    "compat/tensorflow_names.py",
     "devices/gpu/availability.py",
     "interchange/onnx_package.py",
     "ops/parts.py",

@@ -62,7 +62,7 @@ def test_parts_of_ops_are_those_of_keras():
 
 
 def test_pipelines_say_what_there_is_instead():
-    from pydtconv.cli.tensorflow.data import Dataset
+    from pydtconv.compat.tensorflow.data import Dataset
 
     for owner in (Dataset, Dataset.range(3)):
         with pytest.raises(AttributeError, match=r"no tf\.data\.Dataset\.window; instead use tf\.data"):

@@ -15,10 +15,11 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 
 from pydtconv import hooks, replica
-from pydtconv.cli import keras_names, processes
+from pydtconv.cli import processes
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
-from pydtconv.cli.tensorflow.arrays import as_tensor
+from pydtconv.compat import keras_names
+from pydtconv.compat.tensorflow.arrays import as_tensor
 from pydtconv.suggest import did_you_mean
 
 SUMMARY = "run a Keras script with pydtconv in the place of keras and tensorflow.keras"

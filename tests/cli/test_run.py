@@ -203,7 +203,7 @@ def test_a_missing_name_is_named_with_the_nearest(told, statement, error, messag
 
 @pytest.mark.slow
 def test_outside_of_a_script_keras_is_what_it_was():
-    code = "import sys, pydtconv.cli.keras_names as names;"
+    code = "import sys, pydtconv.compat.keras_names as names;"
     code += "ours = lambda: sum(isinstance(finder, names.Finder) for finder in sys.meta_path);"
     code += "names.install(); names.install(); assert ours() == 1; import keras; names.uninstall();"
     code += "assert ours() == 0 and 'keras' not in sys.modules"
@@ -211,7 +211,7 @@ def test_outside_of_a_script_keras_is_what_it_was():
 
 
 def test_a_keras_that_is_loaded_already_is_refused():
-    code = "import sys, types, pydtconv.cli.keras_names as names; sys.modules['keras'] = types.ModuleType('keras');"
+    code = "import sys, types, pydtconv.compat.keras_names as names; sys.modules['keras'] = types.ModuleType('keras');"
     code += "names.install()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "RuntimeError: keras was imported before pydtconv" in result.stderr

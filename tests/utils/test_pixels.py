@@ -10,8 +10,8 @@ import pytest
 
 from pydtconv import preprocessing, utils
 from pydtconv.cli import networks
-from pydtconv.cli.tensorflow import image as tf_image
-from pydtconv.cli.tensorflow import small
+from pydtconv.compat.tensorflow import image as tf_image
+from pydtconv.compat.tensorflow import small
 from pydtconv.utils.reading import BadFileError
 
 Image = pytest.importorskip("PIL.Image")

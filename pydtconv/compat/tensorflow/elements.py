@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.arrays import array
 
 
 def as_array(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.cli.tensorflow.arrays import array
-from pydtconv.cli.tensorflow.image import CHANNELS_LAST, convert_image_dtype, resize
+from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.image import CHANNELS_LAST, convert_image_dtype, resize
 
 
 class ResizeMethod:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import config
-from pydtconv.cli import tensorflow_names
+from pydtconv.compat import tensorflow_names
 from pydtconv.utils import set_random_seed
 
 RNG = np.random.default_rng(3)

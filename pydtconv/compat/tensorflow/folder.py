@@ -8,8 +8,8 @@ from typing import Any
 
 from pydtconv import tree
 from pydtconv import utils as our_utils
-from pydtconv.cli.tensorflow.arrays import array
-from pydtconv.cli.tensorflow.data import Dataset
+from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.data import Dataset
 
 
 class FolderDataset(Dataset):

@@ -54,7 +54,7 @@ def submodules(fullname: str) -> tuple[str, ...]:
 
 def table(fullname: str) -> dict[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
-    from pydtconv.cli.tensorflow import (
+    from pydtconv.compat.tensorflow import (
         data,
         functions,
         image,
@@ -109,7 +109,7 @@ def table(fullname: str) -> dict[str, Any]:
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.cli.tensorflow import functions, modules, small
+    from pydtconv.compat.tensorflow import functions, modules, small
     from pydtconv.graph.ir.graph import Tensor
     from pydtconv.loops import GradientTape, function
 

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from pydtconv.cli import keras_names
+from pydtconv.compat import keras_names
 from tests.real_keras import import_keras
 
 #: what is not planned, or says so by name

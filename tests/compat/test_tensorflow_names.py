@@ -7,9 +7,9 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, function, hooks
-from pydtconv.cli.tensorflow import functions, image, image_parts
-from pydtconv.cli.tensorflow.arrays import Array, array, as_tensor
-from pydtconv.cli.tensorflow.data import AUTOTUNE, Dataset
+from pydtconv.compat.tensorflow import functions, image, image_parts
+from pydtconv.compat.tensorflow.arrays import Array, array, as_tensor
+from pydtconv.compat.tensorflow.data import AUTOTUNE, Dataset
 
 
 def values(dataset):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydtconv import initializers, tree
-from pydtconv.cli.tensorflow.arrays import Array, Shape, array
+from pydtconv.compat.tensorflow.arrays import Array, Shape, array
 from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable

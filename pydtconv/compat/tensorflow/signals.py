@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.arrays import array, name_of
 
 
 def hann_window(window_length: int, periodic: bool = True, dtype: Any = "float32", name: str | None = None) -> Any:

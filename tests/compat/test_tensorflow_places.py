@@ -5,8 +5,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, function
-from pydtconv.cli.tensorflow import functions, image, places
-from pydtconv.cli.tensorflow.arrays import array
+from pydtconv.compat.tensorflow import functions, image, places
+from pydtconv.compat.tensorflow.arrays import array
 
 
 def slope_of(call, x):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv import random as random_module
-from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.arrays import array, name_of
 
 
 def normal(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv.cli.keras_backend import table
+from pydtconv.compat.keras_backend import table
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli.tensorflow.arrays import Text, array, name_of
+from pydtconv.compat.tensorflow.arrays import Text, array, name_of
 
 
 def _text(value: Any) -> str:

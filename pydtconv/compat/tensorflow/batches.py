@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.cli.tensorflow.arrays import array
-from pydtconv.cli.tensorflow.elements import as_array
+from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.elements import as_array
 
 
 def size_of(batch_size: Any) -> int:

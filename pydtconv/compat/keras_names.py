@@ -114,7 +114,7 @@ def target_name(fullname: str) -> str | None:
 @cache
 def submodules(fullname: str) -> tuple[str, ...]:
     """The public modules in a module of Keras or tensorflow."""
-    from pydtconv.cli import tensorflow_names
+    from pydtconv.compat import tensorflow_names
 
     name = target_name(fullname)
     if name is None:
@@ -144,7 +144,7 @@ class Finder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        from pydtconv.cli import tensorflow_names
+        from pydtconv.compat import tensorflow_names
 
         name = target_name(spec.name)
         if name is None:
@@ -157,16 +157,16 @@ class Finder(MetaPathFinder, Loader):
 
 def table(name: str) -> dict[str, Any]:
     """Names of Keras that have a meaning only in a script that takes pydtconv for Keras."""
-    from pydtconv.cli.keras_backend import backend
+    from pydtconv.compat.keras_backend import backend
 
     if name == "pydtconv":
         return {"__version__": keras_version(), "version": keras_version}
     if name in ("pydtconv.utils", "pydtconv.preprocessing"):
-        from pydtconv.cli.tensorflow.folder import image_dataset_from_directory
+        from pydtconv.compat.tensorflow.folder import image_dataset_from_directory
 
         return {"image_dataset_from_directory": image_dataset_from_directory}
     if name == "pydtconv.backend":
-        from pydtconv.cli import keras_backend
+        from pydtconv.compat import keras_backend
 
         return keras_backend.table()
     if name in ("pydtconv.losses", "pydtconv.metrics"):

@@ -12,8 +12,8 @@ import numpy as np
 
 from pydtconv import config, ops, random
 from pydtconv.backend import int_shape
-from pydtconv.cli.tensorflow.arrays import Extents, array
-from pydtconv.cli.tensorflow.functions import l2_normalize
+from pydtconv.compat.tensorflow.arrays import Extents, array
+from pydtconv.compat.tensorflow.functions import l2_normalize
 from pydtconv.graph.ir.variable import Variable
 
 

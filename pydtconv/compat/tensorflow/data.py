@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.cli.tensorflow import batches
-from pydtconv.cli.tensorflow.arrays import array
-from pydtconv.cli.tensorflow.elements import ahead, as_array, as_elements, called, joined
+from pydtconv.compat.tensorflow import batches
+from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.elements import ahead, as_array, as_elements, called, joined
 from pydtconv.suggest import missing
 from pydtconv.utils.random import next_seed
 

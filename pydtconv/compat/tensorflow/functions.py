@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.cli.tensorflow import nn, places
-from pydtconv.cli.tensorflow.arrays import Extents, array, name_of
-from pydtconv.cli.tensorflow.named import all_named
+from pydtconv.compat.tensorflow import nn, places
+from pydtconv.compat.tensorflow.arrays import Extents, array, name_of
+from pydtconv.compat.tensorflow.named import all_named
 from pydtconv.graph.ir.variable import Variable as BaseVariable
 
 # --- making -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, random
-from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.arrays import array, name_of
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.utils.pixels import decoded
 from pydtconv.utils.random import next_seed

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.cli.tensorflow.functions import function_table, global_norm, l2_normalize
+from pydtconv.compat.tensorflow.functions import function_table, global_norm, l2_normalize
 
 
 def table() -> dict[str, Any]:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pydtconv.cli import keras_names
+from pydtconv.compat import keras_names
 
 
 @pytest.fixture

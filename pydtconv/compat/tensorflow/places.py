@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.cli.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.arrays import array, name_of
 
 
 def gather(
