@@ -15,17 +15,27 @@ from pydtconv.graph.ir import tracing
 from pydtconv.metrics.metric import Masks, given_to, recorded
 from pydtconv.naming import to_snake_case
 from pydtconv.suggest import near
+from pydtconv.trainers.loss_groups import Group, function_of, groups_of
 
 Shape = tuple[int | None, ...]
 
 
 @dataclass
 class Output:
-    """One output of the model: its name, and the loss on it with its weight (None: not trained by itself)."""
+    """One output of the model: its name, and the loss on it with its weight (None: not trained by itself).
+
+    grouped: whether a loss of `Targets.groups` reads it.
+    """
 
     name: str
     loss: losses_module.Loss | None = None
     weight: float | None = None
+    grouped: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a loss reads its targets."""
+        return self.loss is not None or self.grouped
 
 
 class Targets:
@@ -38,6 +48,8 @@ class Targets:
         self.loss = loss
         self.loss_weights = loss_weights
         self.outputs: list[Output] = []
+        #: losses that are not of one output alone, which `outputs` have
+        self.groups: list[Group] = []
         self.names: list[str] = []
         #: of the outputs where results of metrics are told; those of nested ones are the layers', as in Keras
         self.metric_names: list[str] = []
@@ -71,13 +83,15 @@ class Targets:
         places = tree.pack_sequence_as(y_pred, list(range(len(flat))))
         self.sorted = _places_by(places, places) != list(range(len(flat)))
         y = self._checked(y, "y")
-        losses = self._checked(self.loss, "loss")
+        self.groups = groups_of(self.loss, self.loss_weights, places, names)
+        losses = None if self.groups else self._checked(self.loss, "loss")
         specified = _for_outputs("loss", losses, names, spread=True, complete=not by_name)
-        given = self._checked(self.loss_weights, "loss_weights")
+        given = None if self.groups else self._checked(self.loss_weights, "loss_weights")
         weights = _for_outputs("loss_weights", given, names, spread=len(flat) == 1, complete=False)
-        outputs = [Output(name) for name in names]
+        grouped = {place for group in self.groups for place in tree.flatten(group.places)}
+        outputs = [Output(name, grouped=i in grouped) for i, name in enumerate(names)]
         targets = [None] * len(flat)
-        wanted = [i for i, one in enumerate(specified) if one is not None]
+        wanted = [i for i, one in enumerate(specified) if one is not None or i in grouped]
         reads_any = own_loss and not wanted
         if y is not None and not (reads_any and not _fits(y, names)):
             targets = _arranged(y, "y", names, wanted)
@@ -86,7 +100,16 @@ class Targets:
                 raise ValueError(f"y: expected targets of output {output.name!r}, which has a loss")
             output.loss = resolve_loss(one, None if y_true is None else y_true.shape, tuple(pred.shape))
             output.weight = None if weight is None else float(weight)
+        for group in self.groups:
+            group.losses = [(self._of_group(group, one, targets, flat), weight) for one, weight in group.losses]
         self.outputs, self.names, self.by_name, self.reads_any = outputs, names, by_name, reads_any
+
+    @staticmethod
+    def _of_group(group: Group, identifier: Any, targets: Sequence[Any], y_pred: Sequence[Any]) -> Any:
+        if not isinstance(group.places, int):
+            return function_of(identifier)
+        target = targets[group.places]
+        return resolve_loss(identifier, None if target is None else target.shape, tuple(y_pred[group.places].shape))
 
     def in_order(self, given: Any) -> Any:
         """A list over the outputs of what has their nested structure; anything else as it is."""
@@ -105,6 +128,8 @@ class Targets:
 
     def in_loss_order(self) -> list[str]:
         """The names of outputs in the order in which the losses of `compile` have them, as results list them."""
+        if self.groups:
+            return [group.name for group in self.groups]
         if self.places is not None:
             return [self.names[place] for place in _places_by(self.loss, self.places)]
         return list(self.loss) if self.by_name and isinstance(self.loss, dict) else self.names
@@ -121,7 +146,7 @@ class Targets:
         """Targets (or sample weights) as a flat list over the outputs."""
         if argument == "y" and self.are_own(y):
             return [None] * len(self.names)
-        wanted = [i for i, output in enumerate(self.outputs) if output.loss is not None]
+        wanted = [i for i, output in enumerate(self.outputs) if output.is_read]
         return _arranged(self._checked(y, argument), argument, self.names, wanted)
 
     def weights(self, sample_weight: Any) -> list[Any]:

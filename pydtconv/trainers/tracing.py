@@ -120,7 +120,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
     weights = targets.weights(batch.sample_weight)
     dtypes, weight_dtypes = [], []
     for output, tensor, array in zip(targets.outputs, outputs, targets.arrange(batch.y, "y"), strict=True):
-        read = output.loss is not None or overridden
+        read = output.is_read or overridden
         dtypes.append(_target_dtype(output.loss, tensor, array) if read else None)
         weight_dtypes.append(tensor.dtype if read else None)
     if targets.are_own(batch.y):
@@ -192,6 +192,8 @@ def losses_of(targets: Targets, y: Sequence[Any], y_pred: Sequence[Any], weights
             found[output.name] = _as_real(portion_of(output.loss(y_true, prediction, weight), output, weight))
         except ValueError as error:
             raise ValueError(f"loss {output.loss.name!r} of output {output.name!r}: {error}") from error
+    for group in targets.groups:
+        found[group.name] = _as_real(portion_of(group(y, y_pred, weights)))
     return found
 
 
@@ -255,7 +257,7 @@ def _example_targets(model: Any, predictions: Any, targets: Targets) -> Any:
     for output, prediction in zip(probe.outputs, flat, strict=True):
         sparse = output.loss is not None and output.loss.takes_labels
         shape = prediction.shape[:-1] if sparse else prediction.shape
-        arrays.append(None if output.loss is None else _empty(shape, "int32" if sparse else prediction.dtype))
+        arrays.append(None if not output.is_read else _empty(shape, "int32" if sparse else prediction.dtype))
     return tree.pack_sequence_as(predictions, arrays)
 
 
