@@ -34,7 +34,7 @@ class AtConstraint(Confusion):
         self.thresholds = limits
         self.num_thresholds = num_thresholds
         self.class_id = class_id
-        self._value = value
+        setattr(self, self.given, value)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         labels, scores, weights = self._arrays(y_true, y_pred, sample_weight)
@@ -43,11 +43,11 @@ class AtConstraint(Confusion):
         self._count(labels, scores, weights)
 
     def result(self) -> float:
-        allowed = _RATES[self.given](self) >= self._value
+        allowed = _RATES[self.given](self) >= getattr(self, self.given)
         return float(np.max(np.where(allowed, _RATES[self.best](self), 0), initial=0))
 
     def get_config(self) -> dict[str, Any]:
-        own = {"num_thresholds": self.num_thresholds, self.given: self._value, "class_id": self.class_id}
+        own = {"num_thresholds": self.num_thresholds, self.given: getattr(self, self.given), "class_id": self.class_id}
         return {"name": self.name, "dtype": self._pydt_dtype, **own}
 
 

@@ -25,7 +25,7 @@ class AUC(Confusion):
 
     def __init__(
         self,
-        num_thresholds: int = 200,
+        num_thresholds: int | None = 200,
         curve: str = "ROC",
         summation_method: str = "interpolation",
         name: str | None = None,
@@ -42,13 +42,14 @@ class AUC(Confusion):
             raise ValueError(
                 f"AUC: expected summation_method 'interpolation', 'minoring' or 'majoring', got {summation_method!r}"
             )
-        if thresholds is None and num_thresholds <= 1:
+        if thresholds is None and (num_thresholds or 0) <= 1:
             raise ValueError(f"AUC: expected num_thresholds of 2 or more, got {num_thresholds!r}")
         if num_labels and not multi_label:
             raise ValueError("AUC: num_labels is only used with multi_label=True")
-        claim_thresholds(self, num_thresholds)
+        count = len(thresholds) + 2 if thresholds is not None else num_thresholds or 0
+        claim_thresholds(self, count)
         self._given = thresholds
-        inner = sorted(thresholds) if thresholds is not None else np.linspace(0, 1, num_thresholds)[1:-1]
+        inner = sorted(thresholds) if thresholds is not None else np.linspace(0, 1, count)[1:-1]
         self.thresholds = [-config.epsilon(), *map(float, inner), 1 + config.epsilon()]
         self.num_thresholds = len(self.thresholds)
         self._even = np.allclose(self.thresholds, np.linspace(0, 1, self.num_thresholds), atol=2 * config.epsilon())

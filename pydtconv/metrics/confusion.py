@@ -41,7 +41,8 @@ def of_class(metric: Any, class_id: int, *arrays: np.ndarray) -> tuple[np.ndarra
 class Confusion(Metric):
     """Counts for every threshold: true_positives, false_positives, true_negatives, false_negatives (thresholds)."""
 
-    state_names = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+    state_names: tuple[str, ...] = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+    shown_names: tuple[str, ...] = state_names
 
     def __init__(self, thresholds: Sequence[float], name: str | None, dtype: str | None) -> None:
         super().__init__(dtype, name)
@@ -125,12 +126,16 @@ class _Count(_Thresholded):
 class TruePositives(_Count):
     """The weighted number of positives found."""
 
+    shown_names = ("true_positives",)
+
     def result(self) -> Any:
         return self._shown(self.true_positives)
 
 
 class TrueNegatives(_Count):
     """The weighted number of negatives taken for negatives."""
+
+    shown_names = ("true_negatives",)
 
     def result(self) -> Any:
         return self._shown(self.true_negatives)
@@ -139,12 +144,16 @@ class TrueNegatives(_Count):
 class FalsePositives(_Count):
     """The weighted number of negatives taken for positives."""
 
+    shown_names = ("false_positives",)
+
     def result(self) -> Any:
         return self._shown(self.false_positives)
 
 
 class FalseNegatives(_Count):
     """The weighted number of positives that were missed."""
+
+    shown_names = ("false_negatives",)
 
     def result(self) -> Any:
         return self._shown(self.false_negatives)
@@ -170,12 +179,16 @@ class _Share(_Thresholded):
 class Precision(_Share):
     """True positives / all predicted positives; of the top_k predictions, or of one class_id, where given."""
 
+    shown_names = ("true_positives", "false_positives")
+
     def result(self) -> Any:
         return self._shown(divide(self.true_positives, self.true_positives + self.false_positives))
 
 
 class Recall(_Share):
     """True positives / all positives; of the top_k predictions, or of one class_id, where given."""
+
+    shown_names = ("true_positives", "false_negatives")
 
     def result(self) -> Any:
         return self._shown(divide(self.true_positives, self.true_positives + self.false_negatives))

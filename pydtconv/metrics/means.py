@@ -46,6 +46,7 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
     def __init__(self, k: int = 5, name: str = "top_k_categorical_accuracy", dtype: str | None = None) -> None:
         super().__init__(functions.top_k_categorical_accuracy, name, dtype, k=k)
+        self.k = k
 
 
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
@@ -59,6 +60,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         from_sorted_ids: bool = False,
     ) -> None:
         super().__init__(functions.sparse_top_k_categorical_accuracy, name, dtype, k=k, from_sorted_ids=from_sorted_ids)
+        self.k, self.from_sorted_ids = k, from_sorted_ids
 
 
 class MeanSquaredError(MeanMetricWrapper):

@@ -94,6 +94,33 @@ class State(Variable):
         return self.known()[index]
 
 
+class Gathered(State):
+    """What a metric gathers in an attribute, as a variable: it has the attribute's value, and `assign` sets it."""
+
+    def __init__(self, metric: Metric, name: str) -> None:
+        self._of = metric, name
+        super().__init__(getattr(metric, name), dtype=metric.dtype, trainable=False, name=name.strip("_"))
+        self.path = f"{metric.name}/{self.name}"
+
+    @property
+    def _value(self) -> np.ndarray:
+        metric, name = self._of
+        return np.asarray(getattr(metric, name), metric.dtype)
+
+    @_value.setter
+    def _value(self, array: np.ndarray) -> None:
+        pass
+
+    def assign(self, value: Any) -> Gathered:
+        """Sets the attribute.  Raises ValueError when the shape differs."""
+        metric, name = self._of
+        array = np.asarray(value, np.float64)
+        if array.shape != self.shape:
+            raise ValueError(f"variable {self.path!r}: expected shape {self.shape}, got {array.shape}")
+        setattr(metric, name, array.copy() if array.shape else float(array))
+        return self
+
+
 class Metric(Masks, OwnNames):
     """A figure that is gathered over batches.
 
@@ -103,6 +130,8 @@ class Metric(Masks, OwnNames):
 
     #: attributes besides the variables that are gathered, for checkpoints to keep
     state_names: tuple[str, ...] = ()
+    #: those of them that `variables` shows, as Keras has them
+    shown_names: tuple[str, ...] = ()
     _pydt_former: tuple[str, ...] = ("_pydt_dtype", "_pydt_states", "_pydt_fn", "_pydt_fn_kwargs")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -125,8 +154,18 @@ class Metric(Masks, OwnNames):
 
     @property
     def variables(self) -> list[State]:
-        """The variables made by `add_variable`."""
-        return [state for state, _ in self._pydt_states]
+        """Those made by `add_variable`, what is gathered in attributes, those of metrics that are attributes."""
+        own: list[Any] = [state for state, _ in self._pydt_states]
+        own += [Gathered(self, name) for name in self.shown_names if getattr(self, name, None) is not None]
+        inner = [part.variables if isinstance(part, Metric) else [part] for part in self._pydt_inner()]
+        return [*own, *(variable for part in inner for variable in part)]
+
+    def _pydt_inner(self) -> list[Any]:
+        """Metrics and variables that are attributes, or stand in lists and dicts that are."""
+        own = {id(state) for state, _ in self._pydt_states}
+        values = [value for name, value in vars(self).items() if not name.startswith("_")]
+        leaves = [leaf for value in values for leaf in tree.flatten(value) if isinstance(leaf, (Metric, Variable))]
+        return [leaf for leaf in leaves if id(leaf) not in own]
 
     def add_variable(
         self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: str | None = None, name: str | None = None
@@ -159,19 +198,32 @@ class Metric(Masks, OwnNames):
 
     @recorded
     def reset_state(self) -> None:
-        """Sets the state back to its start."""
+        """Sets the state back to its start, that of metrics that are attributes, too, and other variables to 0."""
         for state, start in self._pydt_states:
             state.assign(start)
+        for part in self._pydt_inner():
+            if isinstance(part, Metric):
+                part.reset_state()
+            else:
+                part.assign(np.zeros(part.shape))
 
     def get_state(self) -> dict[str, Any]:
         """What a checkpoint keeps, as plain data and arrays."""
         gathered = {name: getattr(self, name) for name in self.state_names}
-        return {"variables": [variable.value for variable in self.variables], **gathered}
+        parts = self._pydt_inner()
+        inner = [part.get_state() if isinstance(part, Metric) else part.value for part in parts]
+        own = [state.value for state, _ in self._pydt_states]
+        return {"variables": own, **gathered, **({"inner": inner} if inner else {})}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Puts back what `get_state` gave."""
-        for variable, value in zip(self.variables, state["variables"], strict=True):
+        for (variable, _), value in zip(self._pydt_states, state["variables"], strict=True):
             variable.assign(value)
+        for part, kept in zip(self._pydt_inner(), state.get("inner", ()), strict=True):
+            if isinstance(part, Metric):
+                part.set_state(kept)
+            else:
+                part.assign(kept)
         for name in self.state_names:
             setattr(self, name, state[name])
 

@@ -44,7 +44,8 @@ def masked(mask: np.ndarray, weights: Any) -> np.ndarray:
 class _Reduction(Metric):
     """State of Mean and Sum: the sum of all values, the sum of all weights, as double-precision numbers."""
 
-    state_names = ("total", "count")
+    state_names: tuple[str, ...] = ("total", "count")
+    shown_names: tuple[str, ...] = state_names
 
     def __init__(self, name: str | None = None, dtype: str | None = None) -> None:
         super().__init__(dtype, name)
@@ -87,6 +88,8 @@ class Mean(_Reduction):
 
 class Sum(_Reduction):
     """The weighted sum of all values."""
+
+    shown_names = ("total",)
 
     def __init__(self, name: str = "sum", dtype: str | None = None) -> None:
         super().__init__(name, dtype)

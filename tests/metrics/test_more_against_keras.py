@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+import pydtconv
 from pydtconv import losses, metrics
 from tests.real_keras import import_keras
 
@@ -125,3 +126,61 @@ def test_beta_is_a_positive_float(beta):
 def test_the_threshold_of_an_f_score_is_a_float_up_to_1(make, threshold):
     with pytest.raises(ValueError, match="threshold: expected None or a float above 0 and up to 1"):
         make(threshold=threshold)
+
+
+class Rooted(metrics.Metric):
+    """The root of another metric's result, with a count of its own."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = metrics.MeanSquaredError(name="inner")
+        self.more = {"a": [pydtconv.Variable(np.float32(0))]}
+        self.seen = self.add_variable((), "zeros", name="seen")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        self.inner.update_state(y_true, y_pred)
+        self.seen.assign_add(1)
+        self.more["a"][0].assign_add(2)
+
+    def result(self):
+        return self.inner.result() ** 0.5
+
+
+def test_metrics_and_variables_that_are_attributes_of_a_metric():
+    metric, again = Rooted(), Rooted()
+    assert [v.path for v in metric.variables] == ["rooted/seen", "inner/total", "inner/count", "variable"]
+    metric.update_state(VALUES, GUESSES)
+    again.set_state(metric.get_state())
+    assert again.result() == metric.result() > 0
+    np.testing.assert_array_equal([v.numpy() for v in again.variables], [v.numpy() for v in metric.variables])
+    metric.reset_state()
+    np.testing.assert_array_equal([v.numpy() for v in metric.variables], 0)
+
+
+#: metrics that keep what they gather in one array
+IN_ONE = {"R2Score", "FBetaScore", "F1Score"}
+NEEDED = {
+    "MeanMetricWrapper": (np.subtract,), "IoU": (3, [0]), "MeanIoU": (3,), "OneHotIoU": (3, [0]), "OneHotMeanIoU": (3,),
+    **dict.fromkeys(("SensitivityAtSpecificity", "SpecificityAtSensitivity"), (0.5,)),
+    **dict.fromkeys(("PrecisionAtRecall", "RecallAtPrecision"), (0.5,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(set(metrics.__all__) - IN_ONE - {"Metric"}))
+def test_variables_are_those_of_keras(name):
+    """By shape and, but for counts, by name; what is assigned to one is what the metric goes on with."""
+    kind = getattr(metrics, name)
+    if not inspect.isclass(kind):
+        return
+    ours, theirs = kind(*NEEDED.get(name, ())), getattr(import_keras().metrics, name)(*NEEDED.get(name, ()))
+    assert [v.shape for v in ours.variables] == [tuple(v.shape) for v in theirs.variables]
+    assert [v.name for v in ours.variables] == [
+        v.name.replace("accumulator", ours.variables[0].name) for v in theirs.variables
+    ]
+    for variable in ours.variables:
+        variable.assign(np.full(variable.shape, 2.0))
+    np.testing.assert_array_equal(np.concatenate([v.numpy().ravel() for v in ours.variables]), 2)
+    ours.reset_state()
+    np.testing.assert_array_equal(np.concatenate([v.numpy().ravel() for v in ours.variables]), 0)
+    with pytest.raises(ValueError, match="expected shape"):
+        ours.variables[0].assign(np.zeros((7, 7)))
