@@ -17,6 +17,7 @@ from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.functional_config import functional_config, functional_from_config
 from pydtconv.models.network import Network, cut_at
+from pydtconv.models.state_tree import set_state_tree, state_tree
 from pydtconv.models.summary import print_summary
 from pydtconv.serialization.objects import serialize_keras_object
 from pydtconv.serialization.registry import custom_object_scope
@@ -334,6 +335,21 @@ class Model(Trainer, Layer):
         if kwargs:
             raise ValueError(f"load_weights: unknown arguments: {', '.join(map(repr, kwargs))}")
         load_weights(self, filepath, skip_mismatch=skip_mismatch, by_name=by_name)
+
+    def get_state_tree(self, value_format: str = "backend_tensor") -> dict[str, Any]:
+        """The values of trainable, non-trainable, optimizer's and metrics' variables, nested by their paths.
+
+        value_format: "backend_tensor" or "numpy_array", which are the same here: arrays.
+        Raises ValueError where two variables have one path.
+        """
+        return state_tree(self, value_format)
+
+    def set_state_tree(self, state_tree: Mapping[str, Any]) -> None:
+        """Sets variables as `get_state_tree` gave them; parts and paths may be left out.
+
+        Raises ValueError, before anything is changed, for paths that the model has not.
+        """
+        set_state_tree(self, state_tree)
 
     def export(
         self,

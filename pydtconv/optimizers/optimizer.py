@@ -70,6 +70,9 @@ class Optimizer(FlatStep):
             setattr(self, name, value)
         self._pydt_steps = Scalar(0, "int64", "iteration")
         self._pydt_learning_rate = as_learning_rate(kind, learning_rate)
+        for each in self._pydt_steps, self._pydt_learning_rate:
+            if isinstance(each, Scalar):
+                each.path = f"{self.name}/{each.name}"
         self._pydt_states: list[Variable] = []
         self.built = False
 
