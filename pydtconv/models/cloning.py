@@ -35,30 +35,37 @@ def clone_model(
 
     clone_function: makes the copy of a layer (all but input layers).  recursive: whether that makes the layers inside
     models among the layers, instead of these models.  call_function(operation, *args, **kwargs): calls the copies, of
-    functional models.  Only `input_tensors`'s default is supported.  Raises ValueError for subclassed models without
-    clones of their layers, and for arguments that go with another kind of model.
+    functional models.  input_tensors: symbolic tensors, in the structure of the model's inputs, that are the clone's.
+    Raises ValueError for subclassed models without clones of their layers, and for arguments that go with
+    another kind of model.
     """
     if kwargs:
         raise ValueError(f"clone_model: unknown arguments: {', '.join(map(repr, kwargs))}")
-    if input_tensors is not None:
-        raise ValueError("clone_model: input_tensors is not supported: call the clone on them instead")
     if call_function is not None and (isinstance(model, Sequential) or model._pydt_network is None):
         raise ValueError(f"clone_model: call_function: expected a functional model, got {model!r}")
     made = clone_function or _clone_layer
 
     def clone(layer: Layer) -> Any:
-        inner = recursive and isinstance(layer, (Sequential, Functional))
-        return clone_model(layer, clone_function=made, recursive=True) if inner else made(layer)  # type: ignore[arg-type]
+        if not recursive or not isinstance(layer, (Sequential, Functional)):
+            return made(layer)
+        called = call_function if isinstance(layer, Functional) else None
+        return clone_model(layer, clone_function=made, call_function=called, recursive=True)
 
     if isinstance(model, Sequential):
         first = [] if model._pydt_input_layer is None else [_clone_layer(model._pydt_input_layer)]
+        if input_tensors is not None:
+            (tensor,) = _checked_inputs(tree.flatten(input_tensors), [None])
+            first = [InputLayer(batch_shape=tensor.shape, dtype=tensor.dtype, name=tensor.name)]
         of = {layer: clone(layer) for layer in dict.fromkeys(model.layers)}  # one that stands there twice is one
         return _like(model, Sequential([*first, *(of[layer] for layer in model.layers)], name=model.name))
     network = model._pydt_network
-    as_usual = clone_function is None and call_function is None
+    as_usual = clone_function is None and call_function is None and input_tensors is None
     if network is None or (as_usual and type(model).get_config is not Model.get_config):
         return model.from_config(model.get_config())
-    inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
+    if input_tensors is None:
+        inputs = tree.map_structure(lambda x: Input(batch_shape=x.shape, dtype=x.dtype, name=x.name), network.inputs)
+    else:
+        inputs = _checked_inputs(input_tensors, network.inputs)
     copies: dict[Operation, Any] = {}
     values: dict[KerasTensor, Any] = dict(zip(network.flat_inputs, tree.flatten(inputs), strict=True))
     for node in network.nodes:
@@ -77,13 +84,27 @@ def clone_model(
     return _like(model, kind(inputs=inputs, outputs=outputs, name=model.name))
 
 
+def _checked_inputs(given: Any, wanted: Any) -> Any:
+    """input_tensors.  Raises ValueError for another structure, and for what is no symbolic tensor."""
+    single = isinstance(wanted, (list, tuple)) and len(wanted) == 1 and isinstance(given, KerasTensor)
+    given = type(wanted)([given]) if single else given
+    keys = [sorted(each) if isinstance(each, dict) else len(tree.flatten(each)) for each in (given, wanted)]
+    if keys[0] != keys[1] or not all(isinstance(leaf, KerasTensor) for leaf in tree.flatten(given)):
+        raise ValueError(
+            "clone_model: input_tensors: expected symbolic tensors in the structure of the model's inputs, got "
+            f"{given!r}"
+        )
+    return given
+
+
 def _like(model: Model, clone: Model) -> Model:
     """The clone, itself frozen or not as the model is, and compiled as it is; its layers are what they are."""
     object.__setattr__(clone, "_pydt_trainable", model.trainable)
     if model.compiled and type(clone).compile is Model.compile:
         arguments = dict(model.__dict__["_pydt_compile_config"])
         try:
-            arguments["optimizer"] = type(model.optimizer).from_config(model.optimizer.get_config())
+            if model.optimizer is not None:
+                arguments["optimizer"] = type(model.optimizer).from_config(model.optimizer.get_config())
         except (NotImplementedError, TypeError, ValueError) as error:
             warnings.warn(f"clone_model: the clone is not compiled: its optimizer: {error}", UserWarning, stacklevel=3)
             return clone

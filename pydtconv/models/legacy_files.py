@@ -335,7 +335,7 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
         for layer in sorted(set(model.layers), key=lambda layer: layer.name):
             _write_arrays(group.create_group(layer.name), _paths(_in_old_order(layer)))
         _write_arrays(group.create_group(_TOP), _paths(model._pydt_own_variables()))
-        if include_optimizer and model.compiled and model.optimizer.built:
+        if include_optimizer and model.compiled and model.optimizer is not None and model.optimizer.built:
             optimizer = model.optimizer
             state: dict[str, Any] = {}
             optimizer.save_own_variables(state)

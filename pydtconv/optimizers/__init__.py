@@ -57,12 +57,12 @@ _registry = BuiltIns(
 )
 
 
-def get(identifier: Any) -> Optimizer:
-    """The optimizer of a name, a config or a class; an optimizer is returned as it is.
+def get(identifier: Any) -> Any:
+    """The optimizer of a name, a config or a class; an optimizer, and None, are returned as they are.
 
     Raises ValueError for an unknown name, with the near ones, and for anything else.
     """
-    if isinstance(identifier, Optimizer):
+    if identifier is None or isinstance(identifier, Optimizer):
         return identifier
     known = (
         identifier.lower() if isinstance(identifier, str) and identifier.lower() in _registry.objects else identifier

@@ -122,6 +122,8 @@ class BatchTrainer(Compilable):
                     pass  # a process whose model is of another kind plans, and waits for this one
             strategy.current().prepare(self._pydt_training, kind, data, single)
             return None, None
+        if kind == "train":
+            self._pydt_check_optimizer()
         if isinstance(data, ArrayData):
             data.late = not self._pydt_overrides("compute_metrics")  # type: ignore[attr-defined]  # which reads the inputs
         batch = data.first()
@@ -155,6 +157,10 @@ class BatchTrainer(Compilable):
             if not known and (trainable or kind != "train"):
                 self._pydt_steps.note_prepared(kind, batch, step, made_with)
             return batch, step if known and single else None
+
+    def _pydt_check_optimizer(self) -> None:
+        if self.optimizer is None:
+            raise ValueError("fit: expected an optimizer, but compile was given None for a class without a train_step")
 
     def _pydt_with_slots(self, trainable: Sequence[Any]) -> list[Any]:
         """These, and frozen ones that the optimizer has trained, whose slots it needs where they are trained again.

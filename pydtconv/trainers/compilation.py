@@ -116,9 +116,10 @@ class Compilable:
     ) -> None:
         """Says how the model is trained.
 
-        optimizer: a name or an Optimizer.  loss: a name, a Loss or a function (y_true, y_pred) in `pydtconv.ops`; for
-        several outputs a list or a dict by output name.  loss_weights: numbers, likewise.  metrics, weighted_metrics:
-        lists of names, Metrics or NumPy functions; for several outputs lists of lists or dicts; only the weighted ones
+        optimizer: a name or an Optimizer; None for a `train_step` that has its own.
+        loss: a name, a Loss or a function (y_true, y_pred) in `pydtconv.ops`; for several outputs a list or a dict by
+        output name.  loss_weights: numbers, likewise.  metrics, weighted_metrics: lists of names, Metrics or NumPy
+        functions; for several outputs lists of lists or dicts; only the weighted ones
         see sample weights.  steps_per_execution: batches between two calls of the callbacks.
         jit_compile: every step is compiled ahead into a plan; True, False and "auto" mean the same.
         auto_scale_loss: without effect on float32 and float64, which need no scaling.
@@ -184,7 +185,7 @@ class Compilable:
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         """Compiles with the arguments that `get_compile_config` gave."""
         self.compile(**{name: deserialize_keras_object(value) for name, value in config.items()})
-        if getattr(self, "built", False):
+        if getattr(self, "built", False) and self.optimizer is not None:
             self.optimizer.ready(self.trainable_variables)  # type: ignore[attr-defined]
 
     # --- the loss --------------------------------------------------------------------------------------------------
@@ -219,6 +220,7 @@ class Compilable:
         """The weighted sum of the outputs' losses, the penalties of trained variables and the losses added in calls."""
         graph = current_graph()
         weights = {output.name: output.weight for output in targets.outputs}
+        weights |= {group.name: group.weight for group in targets.groups}
         terms = [(tensor, weights[name]) for name, tensor in found.items()]
         for variable in self.trainable_variables:  # type: ignore[attr-defined]
             if variable.regularizer is not None:

@@ -142,7 +142,7 @@ class Trainer(BatchTrainer):
             listeners.on_train_begin()
             logs = self._pydt_fit_epochs(epochs, validation_freq, listeners)
             listeners.settle()
-            if epochs > initial_epoch:
+            if epochs > initial_epoch and self.optimizer is not None:
                 with self._pydt_turn.taken():
                     self.optimizer.finalize_variable_values(self.trainable_variables)  # type: ignore[attr-defined]
             listeners.on_train_end(logs)
@@ -344,6 +344,7 @@ class Trainer(BatchTrainer):
                 loss = self.optimizer.scale_loss(loss)
         weights = self.trainable_variables  # type: ignore[attr-defined]
         if weights:
+            self._pydt_check_optimizer()
             self.optimizer.apply(tape.gradient(loss, weights), weights)
         else:
             self._pydt_check_trainable(weights)

@@ -355,3 +355,38 @@ def test_clones_by_functions_of_ones_own():
         assert [name for name in cloned if "inside" in name or "inner" in name] == expected
     with pytest.raises(ValueError, match="call_function: expected a functional model"):
         models.clone_model(inner, call_function=call)
+
+
+def test_clones_begin_at_the_given_tensors():
+    x, y = Input((3,), name="x"), Input((3,), name="y")
+    model = Model({"x": x, "y": y}, layers.Dense(2)(x + y))
+    given = {"x": Input((3,), name="a"), "y": Input((3,), name="b")}
+    clone = models.clone_model(model, input_tensors=given)
+    assert clone.input is given or clone.input == given
+    clone.set_weights(model.get_weights())
+    data = {name: np.random.default_rng(0).normal(size=(2, 3)).astype("float32") for name in "xy"}
+    np.testing.assert_array_equal(clone(data), model(data))
+    with pytest.raises(ValueError, match="input_tensors: expected symbolic tensors in the structure"):
+        models.clone_model(model, input_tensors=(x, y))
+    sequential = Sequential([layers.Dense(2)])
+    sequential(np.zeros((1, 3), "float32"))
+    clone = models.clone_model(sequential, input_tensors=Input((3,), name="z"))
+    assert clone.inputs[0].name == "z"
+    assert clone.built
+
+
+def test_recursive_clones_call_layers_inside_models_by_the_function():
+    inner = Input((4,))
+    inside = Model(inner, layers.Dense(4)(inner))
+    x = Input((4,))
+    model = Model(x, layers.Dense(2)(inside(x)))
+
+    def dropped(layer, *args, **kwargs):
+        y = layer(*args, **kwargs)
+        return layers.Dropout(0.5)(y) if isinstance(layer, layers.Dense) else y
+
+    clone = models.clone_model(model, clone_function=lambda one: one, call_function=dropped, recursive=True)
+    kinds = [type(layer).__name__ for layer in (*clone.layers, *clone.layers[1].layers)]
+    assert kinds.count("Dropout") == 2
+    data = np.ones((2, 4), "float32")
+    np.testing.assert_array_equal(clone(data), model(data))

@@ -188,3 +188,41 @@ def test_a_model_goes_to_a_device_and_back() -> None:
 
     first = model.get_weights()
     np.testing.assert_allclose(losses("cpu", "host", "host", "cpu"), losses("cpu", "cpu", "cpu", "cpu"), rtol=1e-4)
+
+
+class WithItsOwnOptimizer(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(1)
+        self.own = keras.optimizers.SGD(0.1)
+
+    def call(self, x):
+        return self.dense(x)
+
+    def train_step(self, data):
+        x, y = data
+        with keras.GradientTape() as tape:
+            loss = ops.mean(ops.square(self(x, training=True) - y))
+        self.own.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        return {"error": loss}
+
+
+def test_compile_without_an_optimizer(tmp_path):
+    """For steps that have their own; `fit`'s step says that it needs one."""
+    model = WithItsOwnOptimizer()
+    model.compile(optimizer=None)
+    assert model.optimizer is None
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    losses = model.fit(x, y, epochs=3, batch_size=4, verbose=0).history["error"]
+    assert losses[-1] < losses[0]
+    plain = keras.Sequential([keras.Input((3,)), layers.Dense(1)])
+    plain.compile(None, "mse")
+    assert plain.evaluate(x, y, verbose=0) > 0
+    for train in plain.fit, plain.train_on_batch:
+        with pytest.raises(ValueError, match="expected an optimizer, but compile was given None"):
+            train(x, y)
+    plain.save(tmp_path / "plain.keras")
+    again = keras.saving.load_model(tmp_path / "plain.keras")
+    assert again.optimizer is None
+    np.testing.assert_array_equal(again(x), plain(x))
+    assert keras.models.clone_model(again).optimizer is None
