@@ -45,7 +45,8 @@ def sides(layer: str, name: str, value: Any, rank: int = 2) -> tuple[tuple[int, 
         value = (value,) * rank
     if rank == 1 and isinstance(value, (list, tuple, np.ndarray)) and len(value) == 2:
         value = (value,)
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != rank:
+    single = rank == 1 and isinstance(value, (list, tuple)) and all(map(is_integer, value)) and len(value) == 1
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != rank or single:
         many = "2 integers" if rank == 1 else f"{rank} integers or {rank} pairs of integers"
         raise ValueError(f"{layer}: {name}: expected an integer, {many}, got {value!r}")
     pairs = (integers(layer, name, side, 2, allow_zero=True) for side in value)

@@ -23,7 +23,8 @@ _NEVER = 1e9  # what is taken from the scores of masked keys
 class Attention(Layer):
     """softmax(scores) value for the inputs [query, value] or [query, value, key]; Luong et al. (2015).
 
-    query (n, tq, features), value (n, tv, features), key (n, tv, features), which is value where it is absent.
+    query (n, ..., tq, features), value (n, ..., tv, features), key (n, ..., tv, features), which is value where it is
+    absent.
     score_mode: "dot" for query key^T, "concat" for the sum of tanh(query + key) over the features.  use_scale: a weight
     multiplies the scores ("dot") or what the tanh is of ("concat").  dropout: of softmax(scores), in training.
     """
@@ -69,7 +70,7 @@ class Attention(Layer):
         query_mask, value_mask = (mask[0], mask[1]) if mask else (None, None)
         rate = self.dropout if training else 0.0
         of_one_batch = query.shape[0] == key.shape[0] == value.shape[0]  # else one of them serves all samples
-        if self._fits_one_operator() and of_one_batch and not return_attention_scores:
+        if len(query.shape) == 3 and self._fits_one_operator() and of_one_batch and not return_attention_scores:
             y, scores = self._attend(query, key, value, value_mask, use_causal_mask, rate), None
         else:
             scores = self._scores(query, key)
@@ -107,9 +108,9 @@ class Attention(Layer):
         return ops.squeeze(op(*heads), 2)
 
     def _scores(self, query: Any, key: Any) -> Any:
-        """(n, tq, tv)."""
+        """(n, ..., tq, tv)."""
         if self.score_mode == "dot":
-            scores = ops.einsum("bqd,bkd->bqk", query, key)
+            scores = ops.einsum("...qd,...kd->...qk", query, key)
             return scores if self.scale is None else ops.multiply(scores, self.scale)
         both = ops.add(ops.expand_dims(query, -2), ops.expand_dims(key, -3))
         if self.scale is not None:

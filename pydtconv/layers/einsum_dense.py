@@ -83,6 +83,10 @@ class EinsumDense(Layer):
         )
         self.bias = None if found.bias_shape is None else self._pydt_add_kept("bias", found.bias_shape)
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The output's shape for an input shape; builds nothing."""
+        return Analysis(self, input_shape).output_shape
+
     def _activated(self, y: Any) -> Any:
         return y if self.activation is None else self.activation(y)
 
@@ -140,6 +144,14 @@ class Analysis:
                 f"{name}: expected the extents of {', '.join(unknown)} from the input or output_shape, got input shape "
                 f"{tuple(input_shape)} and output_shape {given}"
             )
+        before, _, behind = output.partition("...")
+        dots = x.partition("...")
+        inner = tuple(input_shape)[len(dots[0]) : len(input_shape) - len(dots[2])] if dots[1] else ()
+        self.output_shape = (
+            *(extents[c] for c in before),
+            *(inner if "..." in output else ()),
+            *(extents[c] for c in behind),
+        )
         self.kernel_shape = tuple(int(extents[letter] or 0) for letter in kernel)
         self.input_axes = [axis for axis, letter in enumerate(kernel) if letter in x]
         self.output_axes = [axis for axis, letter in enumerate(kernel) if letter in output]

@@ -264,6 +264,17 @@ class Layer(Weights, Operation):
             graph.add_loss(self, tensor)
 
     @property
+    def metrics(self) -> list[Any]:
+        """Metrics that are attributes of the layer and of the layers inside."""
+        inner = [metric for layer in self._pydt_layers for metric in layer.metrics]
+        return list({id(metric): metric for metric in [*self._pydt_own_metrics, *inner]}.values())
+
+    @property
+    def metrics_variables(self) -> list[Any]:
+        """The variables of `metrics`."""
+        return [variable for metric in self.metrics for variable in metric.variables]
+
+    @property
     def losses(self) -> list[Any]:
         """What the last call has added by `add_loss`, and the penalties of trainable weights.
 

@@ -43,6 +43,8 @@ class Reshape(Layer):
         self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
+        if None in inputs.shape[1:]:
+            return ops.reshape(inputs, (-1 if inputs.shape[0] is None else inputs.shape[0], *self.target_shape))
         size, known = math.prod(inputs.shape[1:]), math.prod(e for e in self.target_shape if e != -1)
         if size % known or (-1 not in self.target_shape and size != known):
             raise ValueError(

@@ -149,6 +149,10 @@ class Weights(OwnNames):
         floats and zeros for the rest.  regularizer, constraint: objects, names or None.  aggregation: as of `Variable`.
         autocast and overwrite_with_gradient are Keras's; only their defaults mean something here.
         """
+        if isinstance(shape, str):
+            raise ValueError(
+                f"{type(self).__name__}.add_weight: shape: expected extents, got {shape!r}: pass a name as name=..."
+            )
         if autocast is not True or overwrite_with_gradient:
             raise ValueError(
                 f"{type(self).__name__}.add_weight: autocast and overwrite_with_gradient cannot be set: got "

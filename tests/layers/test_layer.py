@@ -330,3 +330,53 @@ def test_matrices_may_stand_before_what_is_trained():
         y = ops.sum(matrix @ weight) + ops.sum([[1.0, 2.0, 3.0]] @ weight)
     np.testing.assert_array_equal(tape.gradient(y, weight), [[4, 4], [7, 7], [10, 10]])
     np.testing.assert_array_equal(matrix @ weight, matrix @ np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("equation", "output", "shape"),
+    [
+        ("ab,bc->ac", 7, (None, 5)),
+        ("abc,cd->abd", (None, 4), (None, 3, 8)),
+        ("...x,xy->...y", 6, (None, 2, 3, 4)),
+        ("bc...,cde->bde...", (2, 3), (None, 3, 4)),
+        ("...x,xy->...y", 6, (2, None, 4)),
+    ],
+)
+def test_the_output_shape_of_an_einsum_builds_nothing(equation, output, shape):
+    layer = layers.EinsumDense(equation, output)
+    found = layer.compute_output_shape(shape)
+    assert not layer.built
+    assert not layer.weights
+    layer.build(shape)
+    assert layer.compute_output_shape(shape) == found
+    given = tuple(2 if extent is None else extent for extent in shape)
+    called = layer(np.zeros(given, "float32")).shape
+    assert all(a in (None, b) for a, b in zip(found, called, strict=True))
+
+
+class Measured(layers.Layer):
+    def __init__(self, inner=None):
+        super().__init__()
+        self.measure = pydtconv.metrics.MeanSquaredError(name="measure")
+        self.inner = inner
+
+    def call(self, x):
+        return x if self.inner is None else self.inner(x)
+
+
+def test_metrics_of_layers_inside_are_metrics_of_a_layer():
+    one = Measured()
+    layer = Measured(Measured(one))
+    assert [metric.name for metric in layer.metrics] == ["measure"] * 3
+    assert layer.metrics[-1] is one.measure
+    assert len(layer.metrics_variables) == 6
+
+
+def test_bad_arguments_of_weights_and_padding():
+    with pytest.raises(ValueError, match="add_weight: shape: expected extents, got 'kernel': pass a name as name="):
+        layers.Layer().add_weight("kernel")
+    with pytest.raises(NotImplementedError, match="overwrite_with_gradient: expected False, got True"):
+        pydtconv.Variable(1.0).overwrite_with_gradient = True
+    for make in layers.ZeroPadding1D, layers.Cropping1D:
+        with pytest.raises(ValueError, match="expected an integer, 2 integers"):
+            make((1,))

@@ -1,9 +1,14 @@
 """Subclasses of MultiHeadAttention that compute the attention themselves, as Keras's layer lets them."""
 
 import numpy as np
+import pytest
 
 import pydtconv as keras
 from pydtconv import layers, ops
+from tests.real_keras import import_keras
+
+# of Keras on torch, with NumPy 2
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 
 class AsKeras(layers.MultiHeadAttention):
@@ -43,3 +48,22 @@ def test_a_subclass_computes_the_attention():
         bias = plain.output_dense.bias.numpy()
         np.testing.assert_allclose(louder(x, x, **asked) - bias, 2 * (np.asarray(expected) - bias), atol=1e-5)
     assert len(own.trainable_weights) == 9
+
+
+@pytest.mark.parametrize("name", ["Attention", "AdditiveAttention"])
+@pytest.mark.parametrize("axes", [(2,), (2, 3)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_axes_before_the_steps_are_batches(name, axes, causal):
+    """As in Keras: (n, ..., steps, features)."""
+    rng = np.random.default_rng(1)
+    query, value = (rng.standard_normal((2, *axes, n, 3)).astype("float32") for n in (5, 4))
+    layer = getattr(layers, name)(use_scale=False)
+    y, scores = layer([query, value], return_attention_scores=True, use_causal_mask=causal)
+    np.testing.assert_allclose(layer([query, value], use_causal_mask=causal), y, rtol=1e-6)
+    for i in range(2):
+        flat = [x[i].reshape(-1, *x.shape[-2:]) for x in (query, value)]
+        expected = layer(flat, use_causal_mask=causal)
+        np.testing.assert_allclose(y[i].reshape(expected.shape), expected, rtol=1e-5, atol=1e-6)
+    assert scores.shape == (2, *axes, 5, 4)
+    theirs = getattr(import_keras().layers, name)(use_scale=False)([query, value], use_causal_mask=causal)
+    np.testing.assert_allclose(y, np.asarray(theirs.detach() if hasattr(theirs, "detach") else theirs), atol=1e-5)

@@ -145,6 +145,16 @@ class Variable(Operators):
             note()
 
     @property
+    def overwrite_with_gradient(self) -> bool:
+        """Keras's, of variables that optimizers set to their gradient; it can only be False."""
+        return False
+
+    @overwrite_with_gradient.setter
+    def overwrite_with_gradient(self, value: bool) -> None:
+        if value:
+            raise NotImplementedError(f"variable {self.path!r}: overwrite_with_gradient: expected False, got {value!r}")
+
+    @property
     def value(self) -> np.ndarray:
         """The array itself; in a layer's call that is traced, which has no values yet, what stands for it."""
         graph: Any = tracing.changed_by()
