@@ -1,10 +1,15 @@
 """What `from pydtconv.x import y` says where there is no y: the text that scripts under `pydtconv run` get."""
 
 import importlib
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy
 import pytest
+
+import pydtconv
 
 
 @pytest.mark.parametrize(
@@ -70,3 +75,14 @@ def test_pipelines_say_what_there_is_instead():
         for name in ("window", "snapshot"):
             with pytest.raises(AttributeError, match=f"no tf.data.Dataset.{name}; instead use"):
                 getattr(owner, name)
+
+
+def test_a_build_in_place_has_no_zoo_and_says_how_to_get_it():
+    """Without site there is no finder of an installed package."""
+    folder, site = Path(pydtconv.__file__).parent, Path(numpy.__file__).parent.parent
+    if (folder / "applications").exists():
+        pytest.skip("needs a package that is not installed")
+    code = "import pydtconv.layers\ntry: pydtconv.applications\nexcept ModuleNotFoundError as error: print(error)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder.parent, site)))}
+    found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment)
+    assert "expected an installed package (pip install .)" in found.stdout, found
