@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from pydtconv import replica
@@ -49,12 +50,24 @@ def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = Fa
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
     )
     if own_network:
-        group.add_argument(
-            "--sync-batchnorm",
-            action=argparse.BooleanOptionalAction,
-            help="statistics of batch normalization are of the samples of all ranks, as in one process (the default), "
-            "or of each rank's own",
-        )
+        add_batchnorm(group)
+
+
+def add_batchnorm(group: Any) -> None:
+    group.add_argument(
+        "--sync-batchnorm",
+        action=argparse.BooleanOptionalAction,
+        help="statistics of batch normalization are of the samples of all ranks, as in one process (the default), "
+        "or of each rank's own",
+    )
+
+
+def synchronizes(args: Any, reasons: Mapping[str, bool]) -> bool:
+    """What --sync-batchnorm says.  reasons: why it changes nothing, and whether that holds: then it is refused."""
+    asked = args.sync_batchnorm
+    for reason in (reason for reason, holds in reasons.items() if holds and asked is not None):
+        raise CommandError(f"--{'' if asked else 'no-'}sync-batchnorm: changes nothing {reason}")
+    return asked is not False
 
 
 def synchronize(args: Any, network: Any) -> None:
@@ -65,17 +78,15 @@ def synchronize(args: Any, network: Any) -> None:
     from pydtconv.layers import BatchNormalization
 
     layers = [layer for layer in network._pydt_flatten_layers() if isinstance(layer, BatchNormalization)]
-    here, asked = replica.current(), args.sync_batchnorm
-    if asked is not None:
-        reasons = {
-            "in one process": here.size == 1,
-            "with --mesh: statistics are those of all ranks": here.partition is not None,
-            f"for {network.name}, which has no batch normalization": not layers,
-        }
-        for reason in (reason for reason, holds in reasons.items() if holds):
-            raise CommandError(f"--{'' if asked else 'no-'}sync-batchnorm: changes nothing {reason}")
+    here = replica.current()
+    reasons = {
+        "in one process": here.size == 1,
+        "with --mesh: statistics are those of all ranks": here.partition is not None,
+        f"for {network.name}, which has no batch normalization": not layers,
+    }
+    asked = synchronizes(args, reasons)
     for layer in layers:
-        layer.synchronized = asked is not False
+        layer.synchronized = asked
 
 
 def _bucket(text: str) -> float | str:

@@ -45,6 +45,7 @@ def add_arguments(parser: Parser) -> None:
         "--batch", type=int, help="images of all ranks, strong scaling (default: 16 times those of one)"
     )
     parser.add_argument("--bucket-size", type=float, help="MiB of a bucket of gradients (default: 4)")
+    processes.add_batchnorm(parser)
     parser.add_argument("--algorithm", help="ring, recursive_doubling, rabenseifner or best (default)")
     parser.add_argument("--threads", type=int, help="threads of a rank (default: as everywhere)")
     parser.add_argument("--steps", type=int, help="steps that are profiled at each batch size (default: 5)")
@@ -83,6 +84,8 @@ def run(args: Any) -> int:
         check(args)
         ranks, network = parse_ranks(args.ranks), Network.parse(args.network)
         workload = Workload(profiles(args))
+        without = f"for {workload.model}, which has no batch normalization"
+        synchronized = processes.synchronizes(args, {without: not workload.channels})
         bucket_bytes = int(args.bucket_size * 2**20)
         batch = args.batch or 16 * args.batch_per_rank
         algorithms = list(dict.fromkeys([args.algorithm, *(name for name in ALGORITHMS if name != "best")]))
@@ -91,7 +94,7 @@ def run(args: Any) -> int:
             (f"weak scaling, {args.batch_per_rank} images a rank", weak_scaling, args.batch_per_rank),
             (f"strong scaling, {batch} images in all", strong_scaling, batch),
         ):
-            parts = [scaling(workload, ranks, images, network, name, bucket_bytes) for name in algorithms]
+            parts = [scaling(workload, ranks, images, network, name, bucket_bytes, synchronized) for name in algorithms]
             found[title] = [prediction for part in parts for prediction in part]
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
@@ -118,6 +121,7 @@ def run_meshes(args: Any) -> int:
         raise CommandError("--mesh: expected --model, whose plans are made for each mesh, got --profile or none")
     limit = None if args.memory_limit is None else int(args.memory_limit * 2**20)
     networks.refuse(args, ("ranks", "algorithm", "bucket_size", "picture"), "with --mesh, of which one table is made")
+    processes.synchronizes(args, {"with --mesh: statistics are those of all ranks": True})
     try:
         with_defaults(args)
         check(args)
@@ -286,17 +290,17 @@ def described(workload: Workload) -> str:
 def table(predictions: Sequence[Prediction]) -> list[str]:
     """Lines of a table: the first algorithm in full, of the others the overlapped step."""
     names = list(dict.fromkeys(p.algorithm for p in predictions))
-    head = f"{'ranks':>6} {'images':>7} {'compute':>10} {'all-reduce':>11} {'hidden':>7} {'overlapped':>11}"
-    head += f" {'images/s':>10} {'efficiency':>10} {'blocking':>11} {'efficiency':>10}"
+    head = f"{'ranks':>6} {'images':>7} {'compute':>10} {'statistics':>11} {'all-reduce':>11} {'hidden':>7}"
+    head += f" {'overlapped':>11} {'images/s':>10} {'efficiency':>10} {'blocking':>11} {'efficiency':>10}"
     lines = [head + (f"   overlapped by {', '.join(names[1:])}" if names[1:] else "")]
     steps = {(p.ranks, p.algorithm): p for p in predictions}
     for p in (p for p in predictions if p.algorithm == names[0]):
         hidden = "" if p.hidden is None else f"{p.hidden:.0%}"
         others = "".join(f" {_ms(steps[p.ranks, name].overlapped):>11}" for name in names[1:])
         lines.append(
-            f"{p.ranks:6} {p.images:7} {_ms(p.compute):>10} {_ms(p.communication):>11} {hidden:>7} "
-            f"{_ms(p.overlapped):>11} {p.images_per_second:10.1f} {p.efficiency:10.1%} {_ms(p.blocking):>11} "
-            f"{p.blocking_efficiency:10.1%}  {others}"
+            f"{p.ranks:6} {p.images:7} {_ms(p.compute):>10} {_ms(p.statistics):>11} {_ms(p.communication):>11} "
+            f"{hidden:>7} {_ms(p.overlapped):>11} {p.images_per_second:10.1f} {p.efficiency:10.1%} "
+            f"{_ms(p.blocking):>11} {p.blocking_efficiency:10.1%}  {others}"
         )
     return lines
 

@@ -65,6 +65,15 @@ def allreduce(nbytes: float, ranks: int, network: Network, algorithm: str = "bes
     return ALGORITHMS[algorithm](nbytes, ranks, network) if ranks > 1 else 0.0
 
 
+#: seconds that a normalization's statistics take in Python, in forward and backward together, of 16 to 512 channels
+SUMMING = 5e-5
+
+
+def normalization(channels: int, ranks: int, network: Network) -> float:
+    """Seconds in which all ranks sum the statistics of a batch normalization, and their gradients; none on one."""
+    return 2 * allreduce(8.0 * (2 * channels + 1), ranks, network) + SUMMING if ranks > 1 else 0.0
+
+
 def work_of_cores(nbytes: float, ranks: int, network: Network, algorithm: str = "best") -> float:
     """Seconds of a rank's cores that sending and receiving take in an all-reduce."""
     cost = _best(nbytes, ranks, network) if algorithm == "best" else ALGORITHMS[algorithm]

@@ -26,15 +26,13 @@ from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.profiling import Profile
-from pydtconv.simulation.collectives import allreduce
+from pydtconv.simulation.collectives import allreduce, normalization
 from pydtconv.utils.network import Network
 
 #: seconds that the processes of a step take in Python to agree on its samples, sum metrics and begin its reduction
 SHARING = 4e-4
 #: messages of all processes in that
 _SHARED = 3
-#: seconds that a normalization's statistics take in Python, in forward and backward together, of 16 to 512 channels
-SUMMING = 5e-5
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def _rank(plan: Plan, one: OneRank, network: Network, ranks: int) -> tuple[float
             computing += times[i]
     for node in plan.graph.nodes:
         if isinstance(node.op, BatchNorm):  # statistics, and their gradients, of all ranks
-            exchange += 2 * allreduce(8.0 * (2 * (node.inputs[0].shape[-1] or 0) + 1), ranks, network) + SUMMING
+            exchange += normalization(node.inputs[0].shape[-1] or 0, ranks, network)
     return computing, exchange
 
 

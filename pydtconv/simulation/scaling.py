@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydtconv.simulation.collectives import allreduce, work_of_cores
+from pydtconv.simulation.collectives import allreduce, normalization, work_of_cores
 from pydtconv.simulation.workload import Work, Workload
 from pydtconv.utils.network import Network
 
@@ -17,7 +17,8 @@ class Prediction:
     """A step of several ranks, in seconds.
 
     images: of all ranks.  compute: the step of the rank with most images, alone.  communication: all reductions
-    together.  overlapped, blocking: the whole step.  efficiency, blocking_efficiency: images/s over P times one rank's.
+    together.  statistics: in which batch normalization sums its statistics.  overlapped, blocking: the whole step.
+    efficiency, blocking_efficiency: images/s over P times one rank's.
     """
 
     ranks: int
@@ -29,6 +30,7 @@ class Prediction:
     blocking: float
     efficiency: float = 1.0
     blocking_efficiency: float = 1.0
+    statistics: float = 0.0
 
     @property
     def images_per_second(self) -> float:
@@ -39,7 +41,7 @@ class Prediction:
         """The portion of communication that overlap hides; None where there is none."""
         if not self.communication:
             return None
-        return max(1 - (self.overlapped - self.compute) / self.communication, 0.0)
+        return max(1 - (self.overlapped - self.compute - self.statistics) / self.communication, 0.0)
 
 
 @dataclass(frozen=True)
@@ -100,33 +102,49 @@ def predict(
     network: Network,
     algorithm: str = "best",
     bucket_bytes: int = BUCKET_BYTES,
+    synchronized: bool = False,
 ) -> Prediction:
-    """The step of so many ranks with so many images in all, shared as evenly as can be; the fullest rank counts."""
+    """The step of so many ranks with so many images in all, shared as evenly as can be; the fullest rank counts.
+
+    synchronized: whether batch normalization takes its statistics over all ranks.
+    """
     if images < 1:
         raise ValueError(f"images: expected 1 or more, got {images}")
     work = workload.work(-(-images // ranks), bucket_bytes)
     costs = [allreduce(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
     loads = [work_of_cores(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
-    return Prediction(
-        ranks, algorithm, images, work.seconds, sum(costs), overlapped(work, costs, loads), blocking(work, costs)
-    )
+    statistics = sum(normalization(c, ranks, network) for c in workload.channels) if synchronized else 0.0
+    steps = overlapped(work, costs, loads) + statistics, blocking(work, costs) + statistics
+    return Prediction(ranks, algorithm, images, work.seconds, sum(costs), *steps, statistics=statistics)
 
 
 def weak_scaling(
-    workload: Workload, ranks: Sequence[int], batch_per_rank: int, network: Network, algorithm: str, bucket_bytes: int
+    workload: Workload,
+    ranks: Sequence[int],
+    batch_per_rank: int,
+    network: Network,
+    algorithm: str,
+    bucket_bytes: int,
+    synchronized: bool = False,
 ) -> list[Prediction]:
     """Predictions with batch_per_rank images on each rank."""
     one = predict(workload, 1, batch_per_rank, network)
-    found = [predict(workload, p, p * batch_per_rank, network, algorithm, bucket_bytes) for p in ranks]
+    found = [predict(workload, p, p * batch_per_rank, network, algorithm, bucket_bytes, synchronized) for p in ranks]
     return [_with_efficiency(prediction, one) for prediction in found]
 
 
 def strong_scaling(
-    workload: Workload, ranks: Sequence[int], batch: int, network: Network, algorithm: str, bucket_bytes: int
+    workload: Workload,
+    ranks: Sequence[int],
+    batch: int,
+    network: Network,
+    algorithm: str,
+    bucket_bytes: int,
+    synchronized: bool = False,
 ) -> list[Prediction]:
     """Predictions with `batch` images on all ranks together."""
     one = predict(workload, 1, batch, network)
-    found = [predict(workload, p, batch, network, algorithm, bucket_bytes) for p in ranks]
+    found = [predict(workload, p, batch, network, algorithm, bucket_bytes, synchronized) for p in ranks]
     return [_with_efficiency(prediction, one) for prediction in found]
 
 

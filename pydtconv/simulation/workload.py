@@ -63,6 +63,12 @@ class Workload:
         self.model = first.model
         self._sizes = [profile.batch_size for profile in self.profiles]
         self._gradients = _gradients(first)
+        #: of each batch normalization
+        self.channels = tuple(
+            int(timing.shape.split("x")[-1])
+            for timing in first.timings
+            if (timing.kind, timing.direction) == ("batchnorm", "forward")
+        )
         self._seconds = np.array([_stretches(profile) for profile in self.profiles])
 
     def _at(self, images: int) -> np.ndarray:

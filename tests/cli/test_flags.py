@@ -82,6 +82,7 @@ FLAGS = {
         "--bucket-size": ["1"], "--algorithm": ["ring"], "--threads": ["1"], "--steps": ["2"],
         "--mesh": (["--mesh", "batch=2"], NOTHING), "--ranks-per-host": (["--ranks-per-host", "2"], NOTHING),
         "--memory-limit": (["--memory-limit", "1"], NOTHING), "--picture": ["other.png"],
+        "--no-sync-batchnorm": (["--no-sync-batchnorm"], NOTHING),
     },
     "tune": {
         "--model": ["resnet20"], **PRECISE, **SHAPE, "--image-size": ["32"], "--batch-size": ["2"], "--threads": ["1"],

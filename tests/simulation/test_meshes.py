@@ -8,7 +8,8 @@ from pydtconv.cli import main
 from pydtconv.profiling import Profile
 from pydtconv.profiling.profile import Timing
 from pydtconv.simulation import Network
-from pydtconv.simulation.meshes import SHARING, SUMMING, MeshPrediction, OneRank, fastest, predict_mesh
+from pydtconv.simulation.collectives import SUMMING
+from pydtconv.simulation.meshes import SHARING, MeshPrediction, OneRank, fastest, predict_mesh
 
 
 def network(size=256):

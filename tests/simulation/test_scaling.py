@@ -4,6 +4,7 @@ import pytest
 
 from pydtconv.profiling import Profile, Timing
 from pydtconv.simulation import Network, Workload, predict, strong_scaling, weak_scaling
+from pydtconv.simulation.collectives import SUMMING
 from pydtconv.simulation.scaling import blocking, overlapped, timeline
 from pydtconv.simulation.workload import Bucket, Work
 
@@ -48,6 +49,21 @@ def test_one_bucket_and_two_ranks():
     assert found.overlapped == found.blocking == pytest.approx(10.75 + 4.5)
     assert found.hidden == pytest.approx(0)
     assert found.images_per_second == pytest.approx(16 / 15.25)
+
+
+def test_statistics_of_batch_normalization_are_summed_over_ranks():
+    one = profile()
+    one.timings.insert(0, Timing(0, "n", "batchnorm", "forward", 0.0, "8x4x4x5 -> 8x4x4x5"))
+    network = Network(alpha=0.5, beta=0.01, gamma=0.0)
+    apart, together = (
+        predict(Workload([one]), 2, 16, network, "ring", 400, synchronized) for synchronized in (False, True)
+    )
+    assert apart.statistics == 0
+    assert together.statistics == pytest.approx(2 * (0.5 + 8 * 11 * 0.01) + SUMMING)
+    assert together.overlapped == pytest.approx(apart.overlapped + together.statistics)
+    assert together.blocking == pytest.approx(apart.blocking + together.statistics)
+    assert together.hidden == pytest.approx(apart.hidden)
+    assert predict(Workload([one]), 1, 8, network, synchronized=True).statistics == 0
 
 
 def test_two_buckets_of_which_the_first_is_hidden():
