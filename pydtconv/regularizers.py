@@ -95,7 +95,7 @@ def _penalty(name: str, value: Any) -> float:
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 _orthogonal = {"OrthogonalRegularizer": OrthogonalRegularizer, "orthogonal_regularizer": OrthogonalRegularizer}
 _registry = BuiltIns(
-    "regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2, **_orthogonal}
+    "regularizer", {"L1": L1, "L2": L2, "L1L2": L1L2, "l1": L1, "l2": L2, "l1_l2": L1L2, "l1l2": L1L2, **_orthogonal}
 )
 
 

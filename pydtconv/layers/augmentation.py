@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from pydtconv import ops
@@ -65,12 +66,16 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
         return ops.squeeze(y, 0) if single else y
 
     def _range(self, name: str, factor: Any, least: float = -1.0, most: float = 1.0, mirrored: bool = True) -> Any:
-        """factor as (lower, upper): a number is (-factor, factor), or (0, factor) where not mirrored."""
-        pair = isinstance(factor, (list, tuple))
-        low, high = factor if pair else (-abs(factor) if mirrored else 0.0, abs(factor))
-        if (pair and len(factor) != 2) or not least <= low <= high <= most:
+        """factor as (lower, upper), in this order: a number is (-factor, factor), or (0, factor) where not mirrored."""
+        pair = list(factor) if isinstance(factor, (list, tuple)) else [factor]
+        numbers = all(isinstance(each, Real) for each in pair)
+        if numbers and not isinstance(factor, (list, tuple)):
+            pair = [-abs(factor), abs(factor)] if mirrored else [0.0, factor]
+        elif numbers:
+            pair.sort()
+        if not numbers or len(pair) != 2 or not least <= pair[0] <= pair[1] <= most:
             raise ValueError(
                 f"{type(self).__name__}: {name}: expected a number or (lower, upper) between {least} and {most}, got "
                 f"{factor!r}"
             )
-        return float(low), float(high)
+        return float(pair[0]), float(pair[1])

@@ -170,7 +170,7 @@ def test_a_gradient_is_refused_by_name():
         (lambda: layers.RandomHue(0.1, value_range=(1, 1)), "RandomHue: value_range: expected two different numbers"),
         (lambda: layers.AutoContrast(255), "AutoContrast: value_range: expected two different numbers, got 255"),
         (lambda: layers.RandomErasing(1.0, scale=(5, 7)), "RandomErasing: scale: expected a number or"),
-        (lambda: layers.RandomGaussianBlur(1.0, sigma=(2, 1)), "RandomGaussianBlur: sigma: expected a number or"),
+        (lambda: layers.RandomGaussianBlur(1.0, sigma=(-1, 1)), "RandomGaussianBlur: sigma: expected a number or"),
         (lambda: layers.RandomZoom(0.1, interpolation="cubic"), "RandomZoom: interpolation: expected 'bilinear'"),
     ],
 )
@@ -194,3 +194,13 @@ def test_dropouts_keep_mean_and_deviation(name):
     assert y.mean() == pytest.approx(0, abs=0.02)
     assert y.std() == pytest.approx((1 + 0.3 / 0.7) ** 0.5 if name == "GaussianDropout" else 1, rel=0.03)
     np.testing.assert_array_equal(layer(x), x)
+
+
+def test_factors_that_are_refused():
+    for wrong in ({"a": 1}, "half", (0.1, 0.2, 0.3), (0.1, None), 1.5):
+        with pytest.raises(ValueError, match="height_factor: expected a number or"):
+            layers.RandomTranslation(wrong, 0.1)
+    with pytest.raises(ValueError, match="factor: expected a number or"):
+        layers.RandomGrayscale(-0.1)
+    for factor in ((-0.4, -0.5), (-0.5, -0.4)):  # in any order
+        assert layers.RandomZoom(factor)._height == (-0.5, -0.4)

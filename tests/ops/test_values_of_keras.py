@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import Input, Sequential, activations, layers, ops
+from pydtconv import Input, Sequential, activations, layers, ops, random
 
 X = np.array([-1, 0.5, 1, 1.5, 2, 7], "float32")
 
@@ -32,6 +32,17 @@ def test_every_nan_is_another_value():
     values, places, counts = ops.unique(np.array([1, np.nan, 2, np.nan, 1]), return_inverse=True, return_counts=True)
     np.testing.assert_array_equal(values, [1, 2, np.nan, np.nan])
     assert (places.tolist(), counts.tolist()) == ([0, 2, 1, 3, 0], [2, 1, 1, 1])
+
+
+def test_what_fills_up_different_elements():
+    x = np.array([3, 2, 1, 1, 4])
+    values, places, counts = ops.unique(x, return_index=True, return_counts=True, size=6)
+    assert (values.tolist(), places.tolist()) == ([1, 2, 3, 4, 1, 1], [2, 1, 0, 4, 2, 2])  # of the first one, as on JAX
+    assert counts.tolist() == [2, 1, 1, 1, 0, 0]
+
+
+def test_nothing_is_left_by_a_rate_of_one():
+    np.testing.assert_array_equal(random.dropout(X, 1.0, seed=0), np.zeros_like(X))
 
 
 def test_istft_without_a_window_adds_frames_up():

@@ -89,7 +89,10 @@ def unique(
         more = size - values.shape[along]
         fill = values.take([0], along) if fill_value is None else np.full_like(values.take([0], along), fill_value)
         values = np.concatenate([values, *[fill] * more], along) if more > 0 else values.take(np.arange(size), along)
-        index, counts = (np.resize(np.concatenate([part, [0] * max(more, 0)]), size) for part in (index, counts))
+        index, counts = (
+            np.resize(np.concatenate([part, [filler] * max(more, 0)]), size)
+            for part, filler in ((index, index[0]), (counts, 0))  # the first one's place, as on JAX
+        )
     wanted = zip((True, return_index, return_inverse, return_counts), (values, index, inverse, counts), strict=True)
     found = [part if i == 0 else part.astype("int32") for i, (want, part) in enumerate(wanted) if want]
     return found[0] if len(found) == 1 else tuple(found)

@@ -150,6 +150,8 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None)
     """inputs with a share of the elements set to zero, the others divided by what is left."""
     from pydtconv.ops.random import Dropout
 
+    if rate == 1 and not is_symbolic(inputs):
+        return np.zeros_like(inputs)
     if not 0 <= rate < 1:
         raise ValueError(f"dropout: rate: expected a number from 0 up to 1, got {rate}")
     if is_symbolic(inputs):

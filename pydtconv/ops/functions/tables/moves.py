@@ -56,7 +56,9 @@ def _same(extents: Shape, **static: Any) -> Shape:
     return extents
 
 
-def _along_axes(extents: Shape, axis: Any, **static: Any) -> Shape:
+def _along_axes(extents: Shape, axis: Any, shift: Any = 0) -> Shape:
+    if isinstance(shift, tuple) and axis is not None and len(shift) > 1 < np.size(axis) != len(shift):
+        raise ValueError(f"shift: expected a number for each of {axis}, got {shift}")
     normalize_axes("axis", tuple(set(axis)) if isinstance(axis, tuple) else axis, len(extents))
     return extents
 
@@ -206,6 +208,8 @@ def _repeated(extents: Shape, repeats: Any, axis: int | None) -> Shape:
     if axis is None:
         extents, axis = (math.prod(extents),), 0
     each = [repeats] if isinstance(repeats, int) else list(repeats)
+    if len(each) not in (1, extents[axis]):
+        raise ValueError(f"repeats: expected one number or {extents[axis]}, got {len(each)}")
     total = each[0] * extents[axis] if len(each) == 1 else sum(each)
     return (*extents[:axis], total, *extents[axis % len(extents) + 1 :])
 
