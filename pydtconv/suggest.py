@@ -69,8 +69,9 @@ class Refusing(MetaPathFinder):
         if getattr(getattr(module, "__getattr__", None), "refuses", False) or parent == "pydtconv":
             names = getattr(module, "__all__", None) or (dir(module) if parent == "pydtconv" else own_names(module))
             if name in names:
-                told = f"{fullname} is not where this pydtconv is: expected an installed package (pip install .), "
-                raise ModuleNotFoundError(f"{told}got one that was built in place")
+                told = f"{fullname} is not where this pydtconv is"
+                way = "expected an installed package, as 'pip install .' makes it, got one that was built in place"
+                raise ModuleNotFoundError(f"{told}: {way}")
             # without a name: Python takes one that names the module for "there is no submodule", and says its own
             raise ModuleNotFoundError(missing(parent.removeprefix("pydtconv."), name, names))
 

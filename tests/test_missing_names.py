@@ -85,4 +85,4 @@ def test_a_build_in_place_has_no_zoo_and_says_how_to_get_it():
     code = "import pydtconv.layers\ntry: pydtconv.applications\nexcept ModuleNotFoundError as error: print(error)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder.parent, site)))}
     found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment)
-    assert "expected an installed package (pip install .)" in found.stdout, found
+    assert "expected an installed package, as 'pip install .' makes it" in found.stdout, found

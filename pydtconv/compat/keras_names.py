@@ -107,7 +107,7 @@ def target_name(fullname: str) -> str | None:
             return None
     name = ".".join(["pydtconv", *words[1:]])
     if name == "pydtconv.utils.bounding_boxes":
-        return "pydtconv.layers.boxes"
+        return "pydtconv.layers.preprocessing.boxes"
     return name
 
 

@@ -2,38 +2,6 @@
 
 from pydtconv.layers.activation import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from pydtconv.layers.attention import AdditiveAttention, Attention
-from pydtconv.layers.augmentation_colour import (
-    RandomBrightness,
-    RandomColorDegeneration,
-    RandomContrast,
-    RandomGaussianBlur,
-    RandomGrayscale,
-    RandomHue,
-    RandomInvert,
-    RandomPosterization,
-    RandomSaturation,
-    RandomSharpness,
-    Solarization,
-)
-from pydtconv.layers.augmentation_geometry import (
-    RandomElasticTransform,
-    RandomErasing,
-    RandomPerspective,
-    RandomRotation,
-    RandomShear,
-    RandomTranslation,
-    RandomZoom,
-    Resizing,
-)
-from pydtconv.layers.augmentation_mixing import CutMix, MixUp
-from pydtconv.layers.augmentation_policies import (
-    AugMix,
-    AutoContrast,
-    ContrastLimitedAdaptiveHistogramEqualization,
-    Equalization,
-    RandAugment,
-    RandomColorJitter,
-)
 from pydtconv.layers.borders import (
     Cropping1D,
     Cropping2D,
@@ -45,8 +13,6 @@ from pydtconv.layers.borders import (
     ZeroPadding2D,
     ZeroPadding3D,
 )
-from pydtconv.layers.bounding_boxes import MaxNumBoundingBoxes
-from pydtconv.layers.categories import CategoryEncoding, Discretization
 from pydtconv.layers.convolution import (
     Conv1D,
     Conv2D,
@@ -98,11 +64,9 @@ from pydtconv.layers.global_pooling import (
 )
 from pydtconv.layers.group_normalization import GroupNormalization, RMSNormalization, UnitNormalization
 from pydtconv.layers.grouped_query_attention import GroupedQueryAttention
-from pydtconv.layers.hashing import HashedCrossing, Hashing
 from pydtconv.layers.input_layer import Input, InputLayer
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
-from pydtconv.layers.lookups import IntegerLookup, StringLookup
 from pydtconv.layers.masking import Masking
 from pydtconv.layers.merging import (
     Add,
@@ -138,7 +102,44 @@ from pydtconv.layers.pooling import (
     MaxPooling2D,
     MaxPooling3D,
 )
-from pydtconv.layers.preprocessing import CenterCrop, Normalization, RandomCrop, RandomFlip, Rescaling
+from pydtconv.layers.preprocessing.bounding_boxes import MaxNumBoundingBoxes
+from pydtconv.layers.preprocessing.categories import CategoryEncoding, Discretization
+from pydtconv.layers.preprocessing.colour import (
+    RandomBrightness,
+    RandomColorDegeneration,
+    RandomContrast,
+    RandomGaussianBlur,
+    RandomGrayscale,
+    RandomHue,
+    RandomInvert,
+    RandomPosterization,
+    RandomSaturation,
+    RandomSharpness,
+    Solarization,
+)
+from pydtconv.layers.preprocessing.geometry import (
+    RandomElasticTransform,
+    RandomErasing,
+    RandomPerspective,
+    RandomRotation,
+    RandomShear,
+    RandomTranslation,
+    RandomZoom,
+    Resizing,
+)
+from pydtconv.layers.preprocessing.hashing import HashedCrossing, Hashing
+from pydtconv.layers.preprocessing.images import CenterCrop, Normalization, RandomCrop, RandomFlip, Rescaling
+from pydtconv.layers.preprocessing.lookups import IntegerLookup, StringLookup
+from pydtconv.layers.preprocessing.mixing import CutMix, MixUp
+from pydtconv.layers.preprocessing.policies import (
+    AugMix,
+    AutoContrast,
+    ContrastLimitedAdaptiveHistogramEqualization,
+    Equalization,
+    RandAugment,
+    RandomColorJitter,
+)
+from pydtconv.layers.preprocessing.spectrograms import MelSpectrogram, STFTSpectrogram
 from pydtconv.layers.random_dropout import AlphaDropout, GaussianDropout
 from pydtconv.layers.regularization import (
     ActivityRegularization,
@@ -150,7 +151,6 @@ from pydtconv.layers.regularization import (
 )
 from pydtconv.layers.reshaping import Flatten, Permute, RepeatVector, Reshape
 from pydtconv.layers.spectral_normalization import SpectralNormalization
-from pydtconv.layers.spectrograms import MelSpectrogram, STFTSpectrogram
 from pydtconv.layers.wrappers import Pipeline, TimeDistributed, Wrapper
 from pydtconv.serialization.objects import deserialize_keras_object as deserialize
 from pydtconv.suggest import refusal

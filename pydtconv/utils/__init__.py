@@ -75,7 +75,7 @@ _refuse = refusal(__name__, [*__all__, *_SAVING, *_PLOTTING])
 
 def __getattr__(name: str) -> Any:
     if name == "bounding_boxes":
-        return importlib.import_module("pydtconv.layers.boxes")
+        return importlib.import_module("pydtconv.layers.preprocessing.boxes")
     if name in _PLOTTING:
         return getattr(importlib.import_module("pydtconv.models.plotting"), name)
     return getattr(importlib.import_module("pydtconv.saving"), name) if name in _SAVING else _refuse(name)

@@ -8,7 +8,7 @@ import pytest
 
 import pydtconv
 from pydtconv import layers
-from pydtconv.layers.image_data import ImageLayer
+from pydtconv.layers.preprocessing.image_data import ImageLayer
 from tests.layers.test_against_keras import CASES, KERAS_NAMES, SEPARATE
 from tests.real_keras import import_keras
 

@@ -10,7 +10,7 @@ import pytest
 
 import pydtconv
 from pydtconv import layers
-from pydtconv.layers.boxes import FORMATS, convert_format
+from pydtconv.layers.preprocessing.boxes import FORMATS, convert_format
 from tests.real_keras import import_keras
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

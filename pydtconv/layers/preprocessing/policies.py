@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv.layers import arguments, image_data
-from pydtconv.layers.augmentation import Augmentation
-from pydtconv.layers.augmentation_colour import (
+from pydtconv.layers import arguments
+from pydtconv.layers.preprocessing import image_data
+from pydtconv.layers.preprocessing.augmentation import Augmentation
+from pydtconv.layers.preprocessing.colour import (
     RandomBrightness,
     RandomColorDegeneration,
     RandomContrast,
@@ -17,7 +18,7 @@ from pydtconv.layers.augmentation_colour import (
     RandomSharpness,
     Solarization,
 )
-from pydtconv.layers.augmentation_geometry import RandomRotation, RandomShear, RandomTranslation
+from pydtconv.layers.preprocessing.geometry import RandomRotation, RandomShear, RandomTranslation
 from pydtconv.serialization.configurable import builtin
 
 

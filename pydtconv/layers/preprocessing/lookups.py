@@ -11,8 +11,8 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.extents import check
-from pydtconv.layers.categories import MODES, batches_of, check_known, check_mode, encoded
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.preprocessing.categories import MODES, batches_of, check_known, check_mode, encoded
 from pydtconv.serialization.configurable import builtin
 from pydtconv.serialization.lambdas import refuse_path
 from pydtconv.utils.fingerprints import key_of, string_bin

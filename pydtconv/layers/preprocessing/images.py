@@ -10,9 +10,10 @@ import numpy as np
 
 from pydtconv import config, ops
 from pydtconv.dtypes import real_array
-from pydtconv.layers import arguments, image_data
+from pydtconv.layers import arguments
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.ops.functions.operands import in_reals
 from pydtconv.serialization.configurable import builtin

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.dtypes import real
-from pydtconv.layers import arguments, image_data
-from pydtconv.layers.boxes import clip_to_image_size, convert_format
+from pydtconv.layers import arguments
+from pydtconv.layers.preprocessing import image_data
+from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
 from pydtconv.ops.augment_policies import CODES, PER_CHANGE
 
 Boxes = Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.layers.arguments import positive
-from pydtconv.layers.image_data import ImageLayer
+from pydtconv.layers.preprocessing.image_data import ImageLayer
 from pydtconv.serialization.configurable import builtin
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.layers import arguments, image_data
-from pydtconv.layers.augmentation import Augmentation
-from pydtconv.layers.boxes import clip_to_image_size, convert_format
+from pydtconv.layers import arguments
+from pydtconv.layers.preprocessing import image_data
+from pydtconv.layers.preprocessing.augmentation import Augmentation
+from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
 from pydtconv.ops.functions.tables.sampling import FILL_MODES
 from pydtconv.serialization.configurable import builtin
 

@@ -7,7 +7,8 @@ from numbers import Real
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers import arguments, image_data, moved_data
+from pydtconv.layers import arguments
+from pydtconv.layers.preprocessing import image_data, masks_and_boxes
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.ops.functions.tables.making import frozen
 
@@ -50,7 +51,7 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
         if isinstance(inputs, Mapping):
             image_data.check_data(self, inputs)
             if self.moves and len(inputs.keys() & {"segmentation_masks", "bounding_boxes"}):
-                return moved_data.moved(self, inputs) if training else moved_data.unmoved(self, inputs)
+                return masks_and_boxes.moved(self, inputs) if training else masks_and_boxes.unmoved(self, inputs)
             return {**inputs, "images": self.call(inputs["images"], training)}
         if len(inputs.shape) not in (3, 4):
             raise ValueError(

@@ -10,8 +10,8 @@ import numpy as np
 from pydtconv import ops, tree
 from pydtconv.dtypes import real
 from pydtconv.layers import arguments
-from pydtconv.layers.boxes import clip_to_image_size, convert_format
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
 from pydtconv.serialization.configurable import builtin
 
 ALL = ("images", "labels", "segmentation_masks", "bounding_boxes")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.layers.arguments import positive, refuse
-from pydtconv.layers.categories import MODES, check_mode, encoded
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.preprocessing.categories import MODES, check_mode, encoded
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.serialization.configurable import builtin
 from pydtconv.utils.fingerprints import fingerprint64, fingerprint_cat64, key_of, string_bin

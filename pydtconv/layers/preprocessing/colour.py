@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv.layers import arguments
-from pydtconv.layers.augmentation import Augmentation
+from pydtconv.layers.preprocessing.augmentation import Augmentation
 from pydtconv.serialization.configurable import builtin
 
 

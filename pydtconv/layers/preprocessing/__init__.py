@@ -1,0 +1,1 @@
+"""Layers that prepare data: images and what belongs to them, augmentation, categories, words, sound."""
