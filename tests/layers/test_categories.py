@@ -72,6 +72,9 @@ def test_string_lookup():
     back = layers.StringLookup(vocabulary=["a", "b", "c", "d"], invert=True)
     np.testing.assert_array_equal(back(layer(x)), [["a", "c", "d"], ["d", "[UNK]", "b"]])
     np.testing.assert_array_equal(back(np.array([-1, 1, 5])), ["[UNK]", "a", "[UNK]"])
+    numbers = layers.IntegerLookup(output_mode="tf_idf")
+    numbers.adapt([1, 1, 1, 2, 2, 3])  # each is a document
+    np.testing.assert_allclose(numbers([1, 2, 4]), [1.133732, 0.916291, 1.098612, 0], rtol=1e-6)
     again = layers.StringLookup.from_config(layer.get_config())
     np.testing.assert_array_equal(again(x), layer(x))
 

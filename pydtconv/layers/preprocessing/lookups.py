@@ -119,7 +119,7 @@ class _Lookup(Layer):
             if steps is not None and i >= steps:
                 break
             counts.update(self._tokens(batch.reshape(-1)))
-            for row in batch.reshape(1 if batch.ndim < 2 else len(batch), -1) if self.output_mode == "tf_idf" else ():
+            for row in batch.reshape(len(batch) if batch.ndim else 1, -1) if self.output_mode == "tf_idf" else ():
                 documents.update(set(self._tokens(row)))
                 rows += 1
         counts.pop(self.mask_token, None)
