@@ -42,7 +42,7 @@ def sides(layer: str, name: str, value: Any, rank: int = 2) -> tuple[tuple[int, 
     Of one axis a pair is (before, after).
     """
     if is_integer(value):
-        value = (value,) * rank
+        value = ((value, value),) * rank
     if rank == 1 and isinstance(value, (list, tuple, np.ndarray)) and len(value) == 2:
         value = (value,)
     single = rank == 1 and isinstance(value, (list, tuple)) and all(map(is_integer, value)) and len(value) == 1

@@ -377,6 +377,8 @@ def test_bad_arguments_of_weights_and_padding():
         layers.Layer().add_weight("kernel")
     with pytest.raises(NotImplementedError, match="overwrite_with_gradient: expected False, got True"):
         pydtconv.Variable(1.0).overwrite_with_gradient = True
-    for make in layers.ZeroPadding1D, layers.Cropping1D:
+    for make, extent in (layers.ZeroPadding1D, 12), (layers.Cropping1D, 4):
+        for sides in 2, (2, 2), [2, 2], np.int64(2):
+            assert make(sides)(np.ones((1, 8, 3), "float32")).shape == (1, extent, 3)
         with pytest.raises(ValueError, match="expected an integer, 2 integers"):
             make((1,))
