@@ -60,6 +60,8 @@ MODULES = {
     "keras.visualization": "pictures",
     "keras.wrappers": "wrappers for scikit-learn",
 }
+#: where the part of the page begins that is written by hand
+OF_TESTS = "\n## Keras's own tests\n"
 HEAD = """# What Keras has and pydtconv does not
 
 This page compares the public names of Keras {version} with those of pydtconv. The command
@@ -220,7 +222,10 @@ def filled(text: str) -> str:
 
 
 def page() -> str:
-    """The text of docs/keras.md.  Raises ValueError where a missing name has no reason."""
+    """The text of docs/keras.md, of which the part on Keras's tests is kept.
+
+    Raises ValueError where a missing name has no reason.
+    """
     os.environ.setdefault("KERAS_BACKEND", "torch")
     import keras
 
@@ -239,7 +244,7 @@ def page() -> str:
             if each in found[module]
         ]
         text += f"\n{filled(reason + ':')}\n{filled(', '.join(listed) + '.')}\n" if listed else ""
-    return text
+    return text + "".join(PAGE.read_text().partition(OF_TESTS)[1:])
 
 
 def main() -> None:
