@@ -55,7 +55,12 @@ def _walk(layer: Layer, path: str, seen: set[int]) -> Iterator[tuple[str, Layer]
             yield from _walk_container(child, inner, seen)
 
 
-def _walk_container(container: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Layer]]:
+def _walk_container(
+    container: Any, path: str, seen: set[int], within: tuple[int, ...] = ()
+) -> Iterator[tuple[str, Layer]]:
+    """within: the ids of the containers around it; one of them may stand in it again, and is left out."""
+    if id(container) in within:
+        return
     counts: dict[str, int] = {}
     for child in container.values() if isinstance(container, dict) else container:
         is_layer = isinstance(child, Layer)
@@ -65,7 +70,7 @@ def _walk_container(container: Any, path: str, seen: set[int]) -> Iterator[tuple
         if is_layer:
             yield from _walk(child, inner, seen)
         else:
-            yield from _walk_container(child, inner, seen)
+            yield from _walk_container(child, inner, seen, (*within, id(container)))
 
 
 def _counted(name: str, counts: dict[str, int]) -> str:

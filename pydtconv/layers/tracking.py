@@ -53,16 +53,16 @@ def is_tracked(value: Any) -> bool:
     return isinstance(value, (TrackedList, _Telling))
 
 
-def inside(value: Any) -> Iterator[Any]:
-    """Value, or what is in it, where it is a list, a tuple or a dict."""
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from inside(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from inside(item)
-    else:
+def inside(value: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
+    """Value, or what is in it, where it is a list, a tuple or a dict.
+
+    within: the ids of those that are looked into already, which may hold themselves.
+    """
+    if not isinstance(value, (list, tuple, dict)):
         yield value
+    elif id(value) not in within:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from inside(item, (*within, id(value)))
 
 
 class TrackedList(list[Any]):

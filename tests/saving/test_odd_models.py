@@ -344,3 +344,35 @@ def test_arguments_of_an_own_compile_may_be_objects(tmp_path):
     assert float(again.optimizer.learning_rate) == 0.25
     assert again.given["measures"] == ["mae", mean_prediction]
     assert again.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)
+
+
+@pydtconv.saving.register_keras_serializable("odd")
+class Cyclic(pydtconv.Model):
+    """Lists and dicts that hold themselves, beside layers."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.blocks = [pydtconv.layers.Dense(3)]
+        self.blocks.append(self.blocks)
+        self.named = {"out": pydtconv.layers.Dense(2), "more": []}
+        self.named["more"].append(self.named)
+
+    def call(self, x):
+        return self.named["out"](self.blocks[0](x))
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
+def test_containers_that_hold_themselves(name, tmp_path):
+    model, again = Cyclic(), Cyclic()
+    expected = model(X)
+    if name.endswith(".keras"):
+        model.save(tmp_path / name)
+        again = pydtconv.saving.load_model(tmp_path / name)
+    else:
+        again(X)
+        model.save_weights(tmp_path / name)
+        again.load_weights(tmp_path / name)
+    np.testing.assert_array_equal(again(X), expected)
+    assert len(again.layers) == 2
+    again.blocks = []
+    assert len(again.layers) == 1
