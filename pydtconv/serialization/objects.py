@@ -92,7 +92,8 @@ def serialize_keras_object(obj: Any) -> Any:
     if isinstance(obj, np.generic):
         return obj.item()
     if isinstance(obj, (list, tuple)):
-        return [serialize_keras_object(item) for item in obj]
+        items = [serialize_keras_object(item) for item in obj]
+        return tuple(items) if isinstance(obj, tuple) else items
     if isinstance(obj, dict):
         return {key: serialize_keras_object(item) for key, item in obj.items()}
     if isinstance(obj, bytes):

@@ -328,3 +328,10 @@ def test_configs_of_the_package_are_within_the_table():
             made = saving.deserialize_keras_object(member.data())
             written = json.loads(json.dumps(saving.serialize_keras_object(made)))
             assert type(saving.deserialize_keras_object(written)) is type(made), member.id
+
+
+def test_tuples_in_configs_come_back_as_tuples():
+    layer = layers.RandomTranslation((-0.5, 0.5), 0.0)
+    data = saving.serialize_keras_object(layer)
+    assert data["config"]["height_factor"] == (-0.5, 0.5)
+    assert saving.deserialize_keras_object(data).get_config() == layer.get_config()
