@@ -43,15 +43,20 @@ class Reshape(Layer):
         self._pydt_needs_no_build()
 
     def call(self, inputs: Any) -> Any:
-        if None in inputs.shape[1:]:
-            return ops.reshape(inputs, (-1 if inputs.shape[0] is None else inputs.shape[0], *self.target_shape))
-        size, known = math.prod(inputs.shape[1:]), math.prod(e for e in self.target_shape if e != -1)
+        return ops.reshape(inputs, self.compute_output_shape(inputs.shape))
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """The output's shape; where the input's extents are not all known, -1 becomes None."""
+        n, *rest = input_shape
+        if None in rest:
+            return (n, *(None if e == -1 else e for e in self.target_shape))
+        size, known = math.prod(rest), math.prod(e for e in self.target_shape if e != -1)
         if size % known or (-1 not in self.target_shape and size != known):
             raise ValueError(
-                f"Reshape {self.name!r}: an input of shape {tuple(inputs.shape)} has {size} elements per sample, "
+                f"Reshape {self.name!r}: an input of shape {tuple(input_shape)} has {size} elements per sample, "
                 f"which do not fit target_shape={self.target_shape}"
             )
-        return ops.reshape(inputs, (inputs.shape[0], *(size // known if e == -1 else e for e in self.target_shape)))
+        return (n, *(size // known if e == -1 else e for e in self.target_shape))
 
 
 @builtin

@@ -382,3 +382,21 @@ def test_bad_arguments_of_weights_and_padding():
             assert make(sides)(np.ones((1, 8, 3), "float32")).shape == (1, extent, 3)
         with pytest.raises(ValueError, match="expected an integer, 2 integers"):
             make((1,))
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "expected", "given"),
+    [
+        ((2, None), (3, 5), (2, 3, 5), (2, 15)),
+        ((None, None, 4), (-1, 2), (None, None, 2), (3, 5, 4)),
+        ((None, 6, 2), (3, -1), (None, 3, 4), (5, 6, 2)),
+    ],
+)
+def test_reshape_of_unknown_extents(shape, target, expected, given):
+    x = pydtconv.Input(batch_shape=shape)
+    y = layers.Reshape(target)(x)
+    assert y.shape == expected
+    data = np.arange(np.prod(given), dtype="float32").reshape(given)
+    np.testing.assert_array_equal(pydtconv.Model(x, y)(data), data.reshape(given[0], *target))
+    with pytest.raises(ValueError, match="do not fit target_shape"):
+        layers.Reshape((7, 11))(np.zeros((1, 4), "float32"))
