@@ -69,6 +69,9 @@ def test_segments_of_arrays_are_counted(name):
     found = getattr(ops, f"segment_{name}")(data, ids)
     assert found.shape == (3, 2)
     np.testing.assert_array_equal(found[[0, 2]], [data[0], getattr(np, name)(data[1:], 0)])
+    for wrong in (ids[:2], np.array([ids])):
+        with pytest.raises(ValueError, match=r"segment_ids: expected one for each row of \(3, 2\)"):
+            getattr(ops, f"segment_{name}")(data, wrong)
 
 
 @pytest.mark.parametrize("make", [KerasTensor, lambda shape: np.ones(shape, "float32")], ids=["symbolic", "array"])

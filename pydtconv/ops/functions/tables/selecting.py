@@ -168,7 +168,9 @@ def _slice_update_gradient(b: Backward) -> Any:
 
 def _segment(ufunc: Any, start: Any) -> Any:
     def forward(data: np.ndarray, ids: np.ndarray, num_segments: int | None, sorted: bool) -> np.ndarray:
-        count = int(ids.max()) + 1 if num_segments is None else num_segments
+        if ids.ndim != 1 or data.ndim < 1 or len(ids) != len(data):
+            raise ValueError(f"segment_ids: expected one for each row of {data.shape}, got shape {ids.shape}")
+        count = int(ids.max(initial=-1)) + 1 if num_segments is None else num_segments
         first = start(data.dtype) if callable(start) else start
         y = np.full((count, *data.shape[1:]), first, data.dtype)
         inside = (ids >= 0) & (ids < count)
