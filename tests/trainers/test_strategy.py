@@ -94,7 +94,7 @@ def test_normalization_of_masked_inputs_by_several_processes_is_refused():
     replica.set_current(Several())
     try:
         with pytest.raises(
-            NotImplementedError, match=r"'norm/moving_mean'.* batch normalization where its input has a mask"
+            NotImplementedError, match=r"'norm/moving_\w+'.* batch normalization where its input has a mask"
         ):
             model.train_on_batch(np.ones((4, 5, 3)), np.ones((4, 1)))
     finally:

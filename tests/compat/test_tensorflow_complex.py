@@ -5,9 +5,9 @@ import inspect
 import numpy as np
 import pytest
 
-from pydtconv.cli import keras_backend
-from pydtconv.cli.tensorflow import functions
-from pydtconv.cli.tensorflow.image import image_table
+from pydtconv.compat import keras_backend
+from pydtconv.compat.tensorflow import functions
+from pydtconv.compat.tensorflow.image import image_table
 
 Z = (np.random.RandomState(0).rand(1, 4, 4, 3) * (1 + 2j)).astype("complex64")
 #: arguments without a default, by their names
