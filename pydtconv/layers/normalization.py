@@ -132,12 +132,12 @@ class BatchNormalization(Layer):
             total = ops.sum(ops.cast(counts, x.dtype), axes) + config.epsilon()
             mean = ops.sum(ops.where(counts, x, 0.0), axes) / total
             variance = ops.sum(ops.where(counts, ops.square(x - mean), 0.0), axes) / total
+        _move(self.moving_mean, mean, self.momentum)
         y = (x - mean) * ops.rsqrt(variance + self.epsilon)
         if self.renorm:
             y = self._renormed(y, mean, ops.sqrt(variance + self.epsilon))
         else:
             _move(self.moving_variance, variance, self.momentum)
-        _move(self.moving_mean, mean, self.momentum)
         if self.gamma is not None:
             y = y * self.gamma
         return ops.cast(y if self.beta is None else y + self.beta, dtype)
