@@ -41,5 +41,13 @@ class NumpyOp(Op):
         )
         return Spec(tuple(shape), dtype)
 
+    def check_gradients(self, got: Sequence[Any], expected: Sequence[Any]) -> None:
+        """Raises ValueError where gradients of the backward function have other shapes than expected; None is any."""
+        if len(got) != len(expected):
+            raise ValueError(f"{self.label}: backward: expected {len(expected)} gradients, got {len(got)}")
+        for i, (shape, wanted) in enumerate(zip(got, expected, strict=True)):
+            if shape != wanted and shape is not None and wanted is not None:
+                raise ValueError(f"{self.label}: backward: expected gradient {i} of shape {wanted}, got {shape}")
+
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=tuple(range(len(needs))), y=(0,) if self.reads_y else ())

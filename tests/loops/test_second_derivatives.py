@@ -242,3 +242,45 @@ def test_functions_that_were_given():
             y = ops.sum(looped(ops.convert_to_tensor(x)))
         with pytest.raises(NotImplementedError, match=r"looped: .*made of NumPy's functions alone"):
             inner.gradient(y, x)
+
+
+def given(backward, x):
+    """The gradient inside another tape's block, of an operator with this backward function."""
+    op = ops.NumpyOp(lambda x: x**2, lambda dy, x, y: backward(dy, x), label="given")
+    with GradientTape():
+        with GradientTape() as inner:
+            inner.watch(x)
+            y = ops.sum(op(ops.convert_to_tensor(x)))
+        return inner.gradient(y, x)
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [
+        lambda dy, x: 2 * dy * x if np.any(x > 5) else dy,
+        lambda dy, x: dy * max(x[0], x[1]),
+        lambda dy, x: dy * np.mean(np.asarray(x)),
+    ],
+    ids=["if", "max", "asarray"],
+)
+def test_functions_that_read_elements_are_refused(backward):
+    with pytest.raises(NotImplementedError, match=r"given: .*NumPy's functions alone, got TypeError: expected "):
+        given(backward, np.array([0.3, -0.7]))
+
+
+def test_functions_of_integers_and_booleans_that_were_given():
+    def backward(dy, x):
+        numbers = (4 * x).astype("int32")
+        return dy * (~numbers + (numbers & 6) + (numbers | 3) + 1 * (~(x > 0) | (x > 1)) + np.remainder(x, 0.25))
+
+    x = np.array([0.3, -0.7, 1.6])
+    np.testing.assert_allclose(given(backward, x), backward(np.ones(3), x))
+
+
+def test_gradients_of_functions_that_were_given_have_the_inputs_shape_and_dtype():
+    x = np.array([0.3, -0.7], "float32")
+    assert given(lambda dy, x: dy * x * np.ones_like(x, dtype="float64"), x).dtype == "float32"
+    with pytest.raises(ValueError, match=r"given: backward: expected gradient 0 of shape \(2,\), got \(1, 2\)"):
+        given(lambda dy, x: np.reshape(dy * x, (1, 2)), x)
+    with pytest.raises(ValueError, match="given: backward: expected 1 gradients, got 2"):
+        given(lambda dy, x: (dy, dy), x)

@@ -28,20 +28,16 @@ class NumpyOpKernel(Kernel[NumpyOp]):
         if self.op.backward_function is None:
             raise NotImplementedError(f"{self.op.label}: has no backward function, but its gradient is wanted")
         x, y, dy, backward = tuple(p.x), p.y[0], p.dy[0], self.op.backward_function
+        shapes = [None if dx is None else dx.shape for dx in p.dx]
 
         def run() -> None:
             result = backward(dy, *x, y)
             gradients = result if isinstance(result, (tuple, list)) else (result,)
-            if len(gradients) != len(x):
-                raise ValueError(f"{self.op.label}: backward: expected {len(x)} gradients, got {len(gradients)}")
+            self.op.check_gradients([None if each is None else np.shape(each) for each in gradients], shapes)
             for i, (dx, gradient) in enumerate(zip(p.dx, gradients, strict=True)):
                 if dx is None:
                     continue
                 value = np.zeros(dx.shape, dx.dtype) if gradient is None else np.asarray(gradient)
-                if value.shape != dx.shape:
-                    raise ValueError(
-                        f"{self.op.label}: backward: expected gradient {i} of shape {dx.shape}, got {value.shape}"
-                    )
                 if p.adds(i):
                     dx += value
                 else:

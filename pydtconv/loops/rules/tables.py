@@ -249,10 +249,11 @@ def _of_functions(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any
         found = op.backward_function(Written(dy), *map(Written, x), Written(y) if op.reads_y else None)
     except Exception as error:
         raise refused(op.name, f"{reason}, got {type(error).__name__}: {error}") from error
-    parts = found if isinstance(found, tuple) else (found,)
+    parts = found if isinstance(found, (tuple, list)) else (found,)
     if any(part is not None and not isinstance(part, Written) for part in parts):
         raise refused(op.name, reason)
-    return [None if part is None else part.tensor for part in parts]
+    op.check_gradients([None if part is None else part.shape for part in parts], [tuple(each.shape) for each in x])
+    return [None if part is None else ops.cast(part.tensor, each.dtype) for part, each in zip(parts, x, strict=True)]
 
 
 _OWN: dict[str, Rule] = {

@@ -10,7 +10,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pydtconv import ops
 
-_NAMES = {"bitwise_or": "logical_or", "bitwise_and": "logical_and", "invert": "logical_not", "absolute": "abs"}
+_NAMES = {"invert": "bitwise_not", "absolute": "abs", "remainder": "mod"}
 
 
 class Written(NDArrayOperatorsMixin):
@@ -38,6 +38,12 @@ class Written(NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         return _apply(_function(function.__name__), args, kwargs)
+
+    def __bool__(self) -> bool:
+        raise TypeError("expected no condition on elements, which are not known yet; np.where chooses between arrays")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise TypeError("expected functions of NumPy on the gradient and the inputs as they are, got np.asarray")
 
     def __getitem__(self, key: Any) -> Written:
         return Written(ops.get_item(self.tensor, key))
