@@ -223,7 +223,7 @@ def _dilated_pool(
         tap = ops.get_item(padded, windows)
         found = tap if found is None else ops.maximum(found, tap) if largest else ops.add(found, tap)
         count = count + inside[windows]
-    return found if largest else ops.divide(found, count)
+    return found if largest else ops.divide(found, np.maximum(count, 1))  # of padding alone it is 0
 
 
 def _ceiling(extent: int, size: int, stride: int, before: int, after: int) -> int:

@@ -340,3 +340,9 @@ def test_networks_of_old_versions(tmp_path):
     rows = numbers(2, 5)
     found, expected = loaded_and_expected(path, "Gemm", {"w": numbers(5, 4), "b": numbers(4)}, rows, 6, broadcast=1)
     np.testing.assert_allclose(found, expected(), atol=1e-5)
+
+
+def test_means_of_padding_alone_are_zero(tmp_path):
+    attributes = {"kernel_shape": [2, 2], "dilations": [4, 4], "pads": [1, 1, 1, 1]}
+    found, _ = loaded_and_expected(tmp_path / "net.onnx", "AveragePool", {}, numbers(1, 2, 3, 3), 19, **attributes)
+    np.testing.assert_array_equal(found, np.zeros((1, 2, 1, 1)))
