@@ -29,8 +29,6 @@ class BaseDepthwise(ConvLayer):
         kind = type(self).__name__
         self.depth_multiplier = arguments.positive(kind, "depth_multiplier", depth_multiplier)
         self._pydt_keep_arguments("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
-        if len(set(self.strides)) > 1:
-            raise ValueError(f"{kind}: strides: expected two equal integers, got {self.strides}")
         if self.padding == "causal" and self.data_format != "channels_last":
             raise ValueError(f"{kind}: padding='causal' needs data_format='channels_last'")
 
