@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 #: parts of the tree, and the variables of a model that each has
 _PARTS = {
     "trainable_variables": lambda model: model.trainable_variables,
@@ -24,15 +26,20 @@ def state_tree(model: Any, value_format: str) -> dict[str, dict[str, Any]]:
 
 
 def set_state_tree(model: Any, tree: Mapping[str, Any]) -> None:
-    """Sets the variables of the paths.  Raises ValueError, before anything is changed, for unknown paths."""
+    """Sets the variables of the paths.  Raises ValueError, before anything is changed, for unknown paths and shapes."""
     found = []
     for part, values in tree.items():
         if part not in _PARTS:
             raise ValueError(f"set_state_tree: expected parts of {list(_PARTS)}, got {part!r}")
+        if not isinstance(values, Mapping):
+            raise ValueError(f"set_state_tree: {part}: expected a dict of values by their paths, got {values!r}")
         by_path = {variable.path: variable for variable in _PARTS[part](model)}
         for path, value in _flat(values, ""):
             if path not in by_path:
                 raise ValueError(f"set_state_tree: {part}: {path!r} is no path of these: {list(by_path)}")
+            shape, got = tuple(by_path[path].shape), np.shape(value)
+            if got != shape:
+                raise ValueError(f"set_state_tree: {part}: {path!r}: expected shape {shape}, got {got}")
             found.append((by_path[path], value))
     for variable, value in found:
         variable.assign(value)

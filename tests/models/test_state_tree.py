@@ -48,7 +48,12 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="value_format: expected 'backend_tensor' or 'numpy_array', got 'list'"):
         model.get_state_tree("list")
     before = model.get_weights()
-    for tree in {"weights": {}}, {"trainable_variables": {"norm": {"gamma": [9, 9, 9], "none": [1]}}}:
+    for tree in (
+        {"weights": {}},
+        {"trainable_variables": None},
+        {"trainable_variables": {"norm": {"gamma": [9, 9, 9], "none": [1]}}},
+        {"trainable_variables": {"norm": {"gamma": [9, 9, 9], "beta": [1, 2]}}},
+    ):
         with pytest.raises(ValueError, match="set_state_tree: "):
             model.set_state_tree(tree)
     for a, b in zip(before, model.get_weights(), strict=True):
