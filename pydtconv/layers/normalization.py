@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class BatchNormalization(Layer):
     renorm: batch renormalization (Ioffe, NeurIPS 2017): in training the normalized values become r x + d, with r =
     stddev / renorm_stddev and d = (mean - renorm_mean) / renorm_stddev, without a gradient, within the limits of
     renorm_clipping ("rmin", "rmax", "dmax"); renorm_momentum moves those statistics.  `moving_stddev` is moved, and
-    `moving_variance` follows.
+    `moving_variance` follows.  It trains in one process only.
     synchronized: where several processes train the model, the batch is that of all of them, not this process's part.
     """
 
@@ -169,9 +170,11 @@ def _as_start(array: np.ndarray) -> Any:
 
 
 def _checked_clipping(limits: Any) -> Any:
-    """renorm_clipping.  Raises ValueError for other keys, and for limits that exclude one another."""
+    """renorm_clipping.  Raises ValueError for other keys, no numbers, and limits that exclude one another."""
     if not isinstance(limits, dict) or set(limits) - {"rmin", "rmax", "dmax"}:
         raise ValueError(f"BatchNormalization: renorm_clipping: expected rmin, rmax and dmax alone, got {limits!r}")
+    if not all(each is None or (isinstance(each, Real) and each == each) for each in limits.values()):
+        raise ValueError(f"BatchNormalization: renorm_clipping: expected numbers or None, got {limits!r}")
     low, high = limits.get("rmin"), limits.get("rmax")
     if (low is not None and high is not None and high < low) or (limits.get("dmax") or 0) < 0:
         raise ValueError(

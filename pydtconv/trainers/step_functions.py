@@ -288,8 +288,8 @@ class StepCache:
         assigned = next((each.metric for each in traced.updates if isinstance(each.metric, Variable)), None)
         if here.size > 1 and assigned is not None:
             raise NotImplementedError(
-                f"variable {assigned.path!r}: assign in a layer's call, as in that of batch normalization where its "
-                f"input has a mask, expects one process, got {here.size}: leave the mask out, or assign in a train_step"
+                f"variable {assigned.path!r}: assign in a layer's call, as in that of batch normalization with renorm "
+                f"or a mask, expects one process, got {here.size}: leave these out, or assign in a train_step"
             )
         if here.partition is not None and traced.updates:
             raise NotImplementedError(

@@ -45,7 +45,9 @@ def test_deviations_start_as_roots_of_the_variance():
         np.testing.assert_array_equal(deviation.numpy(), 2.0)
 
 
-@pytest.mark.parametrize("limits", [{"rmax": 1, "rmin": 2}, {"dmax": -1.0}, {"other": 1}])
+@pytest.mark.parametrize(
+    "limits", [{"rmax": 1, "rmin": 2}, {"dmax": -1.0}, {"other": 1}, {"rmax": "1"}, {"rmin": float("nan")}]
+)
 def test_limits_of_renorm_that_cannot_be(limits):
     with pytest.raises(ValueError, match="renorm_clipping: expected"):
         layers.BatchNormalization(renorm=True, renorm_clipping=limits)
