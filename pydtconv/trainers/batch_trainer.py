@@ -160,7 +160,9 @@ class BatchTrainer(Compilable):
 
     def _pydt_check_optimizer(self) -> None:
         if self.optimizer is None:
-            raise ValueError("fit: expected an optimizer, but compile was given None for a class without a train_step")
+            raise ValueError(
+                "expected an optimizer, but compile was given None: only a train_step with its own takes None"
+            )
 
     def _pydt_with_slots(self, trainable: Sequence[Any]) -> list[Any]:
         """These, and frozen ones that the optimizer has trained, whose slots it needs where they are trained again.

@@ -219,7 +219,7 @@ def test_compile_without_an_optimizer(tmp_path):
     plain.compile(None, "mse")
     assert plain.evaluate(x, y, verbose=0) > 0
     for train in plain.fit, plain.train_on_batch:
-        with pytest.raises(ValueError, match="expected an optimizer, but compile was given None"):
+        with pytest.raises(ValueError, match=r"^expected an optimizer, but compile was given None: only"):
             train(x, y)
     plain.save(tmp_path / "plain.keras")
     again = keras.saving.load_model(tmp_path / "plain.keras")
