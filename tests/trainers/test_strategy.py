@@ -86,16 +86,15 @@ class Several(replica.Replica):
     size = 2
 
 
-def test_normalization_of_masked_inputs_by_several_processes_is_refused():
+@pytest.mark.parametrize("renorm", [False, True])
+def test_normalization_of_masked_inputs_and_renorm_by_several_processes_are_refused(renorm):
     inputs = Input((5, 3))
-    x = layers.BatchNormalization(name="norm")(layers.Masking()(inputs))
+    x = layers.BatchNormalization(name="norm", renorm=renorm)(inputs if renorm else layers.Masking()(inputs))
     model = Model(inputs, layers.Dense(1)(layers.Flatten()(x)))
     model.compile("sgd", "mse")
     replica.set_current(Several())
     try:
-        with pytest.raises(
-            NotImplementedError, match=r"'norm/moving_\w+'.* batch normalization where its input has a mask"
-        ):
+        with pytest.raises(NotImplementedError, match=r"'norm/\w+'.* batch normalization with renorm or a mask"):
             model.train_on_batch(np.ones((4, 5, 3)), np.ones((4, 1)))
     finally:
         replica.set_current(None)
