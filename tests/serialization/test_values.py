@@ -165,6 +165,12 @@ def test_calls_without_a_tensor_of_the_model_are_no_operators(name, refused):
     refused(function(name, lambda x: CONSTANTS[name]), "expected a tensor of the model|expected")
 
 
+@pytest.mark.parametrize(("name", "shape"), [("Diag", ()), ("Diagflat", VECTORS)])
+def test_diagonals_far_from_the_main_one_claim_their_matrix(name, shape, refused):
+    data = {"module": "keras.src.ops.any", "class_name": name, "config": {"k": 10**6}}
+    refused(network(data, (shape,), lambda x: [x[0]]), "a diagonal 1000000 beside the main one")
+
+
 @pytest.mark.parametrize("name", ["relu", "while_loop", "Op", "Spec", "numpy", "__builtins__", "compute", "RULES", 3])
 def test_an_operator_is_a_class_of_operators(name, refused):
     data = {"module": "pydtconv.ops", "class_name": name, "config": {"name": "it"}, "registered_name": None}

@@ -83,6 +83,7 @@ def _unfold(x: np.ndarray, kernel_size: Any, dilation: Any, padding: Any, stride
 
 def _on_diagonal(extents: Shape, k: int) -> Shape:
     """The matrix whose diagonal has all elements."""
+    claim(k * k, f"a diagonal {k} beside the main one")
     return (math.prod(extents) + abs(k),) * 2
 
 
