@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import TableOp
+from pydtconv.serialization.budget import claim
 
 
 def current_graph() -> Graph | None:
@@ -244,6 +246,7 @@ class Graph:
 
     def constant(self, value: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Tensor:
         """A tensor of a value; shape: by default the value's, but at least one axis."""
+        claim(math.prod(np.shape(value)) * 8, f"a constant of shape {np.shape(value)}")
         array = dtypes.to_bits(value) if dtype == dtypes.BFLOAT16 else np.ascontiguousarray(value, dtype=dtype)
         array = array if shape is None else array.reshape(shape)
         tensor = Tensor(self, Spec(array.shape, dtype), "constant")
