@@ -171,6 +171,11 @@ def test_diagonals_far_from_the_main_one_claim_their_matrix(name, shape, refused
     refused(network(data, (shape,), lambda x: [x[0]]), "a diagonal 1000000 beside the main one")
 
 
+def test_a_number_that_becomes_a_large_constant_claims_it(refused):
+    data = {"module": "keras.src.ops.any", "class_name": "Meshgrid", "config": {}}
+    refused(network(data, ((10**6,),), lambda x: [x[0], 10**6]), "a constant of shape")
+
+
 @pytest.mark.parametrize("name", ["relu", "while_loop", "Op", "Spec", "numpy", "__builtins__", "compute", "RULES", 3])
 def test_an_operator_is_a_class_of_operators(name, refused):
     data = {"module": "pydtconv.ops", "class_name": name, "config": {"name": "it"}, "registered_name": None}

@@ -39,6 +39,17 @@ def _operands(b: Sequence[Any], floats: Sequence[bool]) -> tuple[list[Any], list
     return list(b[:count]), [None if is_float else next(rest) for is_float in floats]
 
 
+def _without_offset(static: Any) -> Any:
+    """Settings with which a function is linear, not only affine."""
+    return tuple((name, 0.0 if name == "fill_value" else value) for name, value in static)
+
+
+def _whole(y: Any, dy: Any) -> list[Any]:
+    """The gradients of all outputs, zeros where there is none."""
+    ys, dys = (y, dy) if isinstance(y, list) else ([y], [dy])
+    return [ops.zeros(each.shape, each.dtype) if g is None else g for each, g in zip(ys, dys, strict=True)]
+
+
 def _transposed(*arrays: np.ndarray, function: str, static: Any, shapes: Any, floats: Any) -> Any:
     dy, x = _operands(arrays, floats)
     found = TABLE[function].gradient(Backward(tuple(dy), tuple(x), (None,), shapes), **dict(static))  # type: ignore[misc]
@@ -50,12 +61,11 @@ def _transposed_gradient(b: Backward, function: str, static: Any, shapes: Any, f
     """The function itself, without what it adds where there is nothing."""
     _, x = _operands(b.x, floats)
     given = iter(b.dy)
-    settings = {name: 0.0 if name == "fill_value" else value for name, value in static}
     moved = [
         np.zeros(shape) if is_float and (each := next(given)) is None else each if is_float else x[i]
         for i, (is_float, shape) in enumerate(zip(floats, shapes, strict=True))
     ]
-    found = TABLE[function].forward(*moved, **settings)
+    found = TABLE[function].forward(*moved, **dict(_without_offset(static)))
     parts = found if isinstance(found, (tuple, list)) else [found]
     return (*parts, *[None] * floats.count(False))
 
@@ -71,24 +81,19 @@ TABLE[_NAME] = Row(_transposed, _transposed_gradient, _transposed_shape, "first"
 def _linear(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     op: Any = node.op
     floats = tuple(each.dtype in FLOATING for each in x)
-    ys, dys = (y, dy) if isinstance(y, list) else ([y], [dy])
-    dys = [ops.zeros(each.shape, each.dtype) if g is None else g for each, g in zip(ys, dys, strict=True)]
     settings = {"function": op.function, "static": op.static, "shapes": tuple(each.shape for each in x)}
     transposed = TableOp(_NAME, (*settings.items(), ("floats", floats)))
-    found = transposed(*dys, *(each for each, is_float in zip(x, floats, strict=True) if not is_float))
+    found = transposed(*_whole(y, dy), *(each for each, is_float in zip(x, floats, strict=True) if not is_float))
     parts = iter(found if isinstance(found, (tuple, list)) else [found])
     return [next(parts) if is_float else None for is_float in floats]
 
 
 def _transposed_again(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     static = dict(node.op.static)  # type: ignore[attr-defined]
-    ys, dys = (y, dy) if isinstance(y, list) else ([y], [dy])
-    dys = [ops.zeros(each.shape, each.dtype) if g is None else g for each, g in zip(ys, dys, strict=True)]
     _, others = _operands(x, static["floats"])
-    given = iter(dys)
+    given = iter(_whole(y, dy))
     moved = [next(given) if is_float else each for is_float, each in zip(static["floats"], others, strict=True)]
-    settings = tuple((name, 0.0 if name == "fill_value" else value) for name, value in static["static"])
-    found = TableOp(static["function"], settings)(*moved)
+    found = TableOp(static["function"], _without_offset(static["static"]))(*moved)
     parts = list(found) if isinstance(found, (tuple, list)) else [found]
     return [*parts, *[None] * (len(x) - len(parts))]
 
