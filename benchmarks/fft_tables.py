@@ -3,8 +3,8 @@
 N. Vasilache et al., "Fast Convolutional Nets With fbfft: A GPU Performance Evaluation", ICLR 2015.  --table 3: the
 convolutional layers of AlexNet and OverFeat fast; --table 4: its layers L1 to L5; --table 5: what each phase of their
 passes takes; --sweep: its 8,232 configurations, of which --sample takes some by a seed, as many as --seconds suffice
-for.  A sweep goes on where its CSV file ends.  --cpu-time measures the CPU time of one thread, for a machine that
-others use at the same time.
+for.  A sweep goes on where its CSV file ends, if that is of this machine and commit.  --cpu-time measures the CPU time
+of one thread, for a machine that others use at the same time.
 """
 
 from __future__ import annotations
@@ -147,8 +147,7 @@ def sweep(options: argparse.Namespace) -> None:
     every = list(itertools.product(*SWEEP))
     chosen = random.Random(options.seed).sample(every, min(options.sample, len(every))) if options.sample else every
     name, end = "fft_sweep", time.monotonic() + options.seconds
-    rows = report.read_csv(name) if (report.RESULTS / f"{name}.csv").exists() else []
-    rows = [{key: value for key, value in row.items() if key not in report.ORIGIN} for row in rows]
+    rows = report.read_csv(name) if report.goes_on(name) else []
     done = {tuple(int(float(str(row[column]))) for column in COLUMNS) for row in rows}
     left = [sizes for sizes in chosen if sizes not in done]
     for i, (batch, ci, co, kernel, out) in enumerate(left):

@@ -126,6 +126,13 @@ def read_csv(name: str) -> list[dict[str, object]]:
     ]
 
 
+def goes_on(name: str) -> bool:
+    """Whether benchmarks/results/<name>.csv was made on this machine and commit, so that a run may add rows to it."""
+    path = RESULTS / f"{name}.csv"
+    head = path.read_text().splitlines()[: len(ORIGIN)] if path.exists() else []
+    return {f"# machine: {machine()}", f"# commit: {commit()}"} <= set(head)
+
+
 def _number(text: str) -> object:
     try:
         return int(text) if text.isdigit() else float(text)
