@@ -52,7 +52,7 @@ def measure(case: Case, steps: int) -> list[tuple[str, bool, float, float, float
     model._pydt_training.memory.hooks.append(clock)
     for _ in range(steps):
         model.train_on_batch(x, y)
-    plan = next(reversed(model._pydt_steps._steps.values())).executor.plan
+    plan = model._pydt_steps.plans[-1]
     seconds = [statistics.median(clock.seconds[index]) for index in range(len(plan.steps))]
     guesses = StepTimes(config.num_threads(), {}).of(plan.steps)
     half = {signature(step): value for step, value in [*zip(plan.steps, seconds, strict=True)][::2]}

@@ -83,6 +83,7 @@ _NAMES = {
     "Split": "graph.passes.split",
     "Variable": "graph.ir.variable",
     "function": "loops.function",
+    "memory_limit": "engine.workspace",
     "version": "_version",
 }
 _OF_CONFIG = {"device": "use_device"}
@@ -102,13 +103,13 @@ def __getattr__(name: str) -> Any:
 
 #: the room that fills a hook when it is imported, where that has not been done before
 _FILLED_BY = {
-    "compute": "kernels.eager",
-    "convolve_on_device": "devices.eager",
+    "compute": "kernels.array_calls",
+    "convolve_on_device": "devices.array_functions",
     "device": "devices.names",
     "device_algorithms": "kernels.gpu.convolutions",
     "initializer": "initializers",
     "tape": "loops.tape",
-    "transform_on_device": "devices.eager",
+    "transform_on_device": "devices.array_functions",
     "variable": "graph.ir.variable",
 }
 hooks.set_importer(lambda hook: importlib.import_module(f"pydtconv.{_FILLED_BY[hook]}"))

@@ -50,8 +50,8 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Any) -> int:
     from pydtconv import config, devices
     from pydtconv.conv import timings, tuning
+    from pydtconv.engine.first_use import bench_of, shown
     from pydtconv.graph import disk_speed, passes_of
-    from pydtconv.trainers.first_use import bench_of, shown
 
     if args.calibrate:
         return _calibrate(args)
@@ -87,7 +87,7 @@ def run(args: Any) -> int:
 def _calibrate(args: Any) -> int:
     from pydtconv import config
     from pydtconv.conv import calibrated, calibration
-    from pydtconv.trainers.first_use import shown
+    from pydtconv.engine.first_use import shown
 
     if args.model is not None:
         raise CommandError(f"--calibrate: expected no --model, which it does not look at; got {args.model}")

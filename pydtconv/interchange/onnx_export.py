@@ -21,7 +21,7 @@ from pydtconv.interchange.onnx_functions import TYPES
 from pydtconv.interchange.onnx_package import import_onnx
 from pydtconv.interchange.onnx_table import ROWS, follows
 from pydtconv.interchange.onnx_writer import Multiple, Writer
-from pydtconv.kernels.eager import compute
+from pydtconv.kernels.array_calls import compute
 from pydtconv.layers.turns import turn_of
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.tracing import Traced, trace

@@ -7,8 +7,8 @@ file of `ops`; they alone call the compiled extensions.
 A new kernel is a class under `register`; docs/guides/writing-an-operator.md shows one.
 """
 
+from pydtconv.kernels.array_calls import compute
 from pydtconv.kernels.base import BackwardReductions, Call, Kernel, Pass, Prologue, RunState, in_parts, scratch
-from pydtconv.kernels.eager import compute
 from pydtconv.kernels.lookup import DEVICES, find
 from pydtconv.kernels.registry import ANY, MissingKernelError, register
 

@@ -13,7 +13,7 @@ from pydtconv.dtype_policies import DTypePolicy
 from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Graph, Tensor, current_graph
 from pydtconv.layers import context, masks, structure
-from pydtconv.layers.eager import call_on_arrays
+from pydtconv.layers.array_calls import call_on_arrays
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.symbolic import KerasTensor, Node, Operation, infer_outputs, symbolic_leaves
 from pydtconv.layers.turns import turn_of

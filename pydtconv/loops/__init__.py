@@ -10,4 +10,3 @@ from pydtconv.loops.function import function as function
 from pydtconv.loops.recording import Recording as Recording
 from pydtconv.loops.recording import ValueNeededError as ValueNeededError
 from pydtconv.loops.tape import GradientTape as GradientTape
-from pydtconv.loops.workspace import Workspace as Workspace

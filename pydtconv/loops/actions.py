@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.dtypes import BFLOAT16, from_bits
+from pydtconv.engine.workspace import Workspace
 from pydtconv.graph.ir.deferred import Deferred
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
@@ -30,7 +31,8 @@ class Action:
         """The variables that it changes and operators may read."""
         return ()
 
-    def run(self, values: Values) -> None:
+    def run(self, values: Values, workspace: Workspace, own: bool = False) -> None:
+        """own: of a step of an optimizer, see `Workspace.step`."""
         raise NotImplementedError
 
 
@@ -48,8 +50,9 @@ class Apply(Action):
     def changes(self) -> Iterable[Variable]:
         return self.variables
 
-    def run(self, values: Values) -> None:
-        raise AssertionError("the workspace runs it, which has the store")
+    def run(self, values: Values, workspace: Workspace, own: bool = False) -> None:
+        gradients = [np.asarray(read(gradient, values)) for gradient in self.gradients]
+        workspace.apply(self.optimizer, gradients, self.variables, own)
 
 
 @dataclass(eq=False)
@@ -66,8 +69,10 @@ class Assign(Action):
     def changes(self) -> Iterable[Variable]:
         return [self.variable]
 
-    def run(self, values: Values) -> None:
+    def run(self, values: Values, workspace: Workspace, own: bool = False) -> None:
         value = read(self.value, values)
+        if workspace.sharing is not None:
+            value = workspace.sharing.assigned(self.variable, np.asarray(value))
         self.variable.assign(value if self.sign is None else self.variable.array + self.sign * np.asarray(value))
 
 
@@ -83,14 +88,13 @@ class Update(Action):
     def tensors(self) -> Iterable[Tensor]:
         return [leaf for leaf in tree.flatten((self.args, self.kwargs)) if isinstance(leaf, Tensor)]
 
-    def run(self, values: Values) -> None:
-        args, kwargs = self.read(values)
-        getattr(self.metric, self.method)(*args, **kwargs)
-
-    def read(self, values: Values) -> tuple[Any, Any]:
-        """Positional and named arguments."""
+    def run(self, values: Values, workspace: Workspace, own: bool = False) -> None:
         found = tree.map_structure(lambda leaf: read(leaf, values), (self.args, self.kwargs))
-        return given_to(self.metric, found)
+        args, kwargs = given_to(self.metric, found)
+        if workspace.sharing is not None:
+            workspace.sharing.update(self, args, kwargs)
+        else:
+            getattr(self.metric, self.method)(*args, **kwargs)
 
 
 @dataclass(eq=False)
@@ -100,7 +104,9 @@ class Call(Action):
     call: Callable[[], Any]
     deferred: Deferred
 
-    def run(self, values: Values) -> None:
+    def run(self, values: Values, workspace: Workspace, own: bool = False) -> None:
+        if workspace.sharing is not None:
+            workspace.sharing.settle()
         self.deferred.value = self.call()
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from pydtconv import config, tree
+from pydtconv.engine import limits
+from pydtconv.engine.workspace import Workspace, default
 from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
@@ -19,8 +19,8 @@ from pydtconv.hooks import as_result
 from pydtconv.loops.handle import Handle
 from pydtconv.loops.program import Program
 from pydtconv.loops.recording import Recording, kind_of
-from pydtconv.loops.workspace import Workspace, default
 from pydtconv.ops.base import Spec
+from pydtconv.utils.last_used import LastUsed
 
 #: programs that are kept; the one that was not used for longest goes first
 _KEPT = 24
@@ -58,7 +58,7 @@ class Function:
         self._state, self._attributes = state, attributes
         self.eager = eager
         self._bound: tuple[Function, Any] | None = None
-        self._programs: OrderedDict[Hashable, Program] = OrderedDict()
+        self._programs: LastUsed[Program] = LastUsed(_KEPT)
         functools.update_wrapper(self, call, updated=())
 
     @property
@@ -103,7 +103,7 @@ class Function:
         return self._run_eagerly(args, kwargs)
 
     def _program(self, args: Any, kwargs: Any, leaves: list[Any]) -> Program:
-        call = (tree.layout((args, kwargs)), tuple(map(_signature, leaves)), config.of_kernels())
+        call = (tree.layout((args, kwargs)), tuple(map(_signature, leaves)), config.of_kernels(), limits.current())
         key = (*call, *self._asked())
         program = self._programs.get(key)
         if program is None:
@@ -111,11 +111,7 @@ class Function:
                 program = self._traced(args, kwargs, leaves)
                 after = (*call, *self._asked())
                 key = after if after[:-1] == key[:-1] else key  # attributes that the trace itself has set
-                self._programs[key] = program
-            if len(self._programs) > _KEPT:
-                self._programs.popitem(last=False)
-        with contextlib.suppress(KeyError):  # of another thread, which has dropped it meanwhile
-            self._programs.move_to_end(key)
+                self._programs.put(key, program)
         return program
 
     def _asked(self) -> tuple[Hashable, Hashable]:

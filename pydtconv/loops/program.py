@@ -10,17 +10,17 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.dtypes import FLOATING
+from pydtconv.engine import Bound, Workspace
+from pydtconv.engine.sharing import Sharing
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.hooks import as_result
-from pydtconv.loops.actions import Action, Apply, Assign, Call, Update, read
+from pydtconv.loops.actions import Action, Apply, read
 from pydtconv.loops.derivatives import Derivative
 from pydtconv.loops.handle import Handle
 from pydtconv.loops.recording import Recording
-from pydtconv.loops.sharing import Sharing
 from pydtconv.loops.stages import Part, parts_of
-from pydtconv.loops.workspace import Bound, Workspace
 
 _GRADIENTS = "the sums of the gradients"
 
@@ -35,7 +35,7 @@ class _Stage:
     def __init__(
         self, parts: list[tuple[Part, Bound]], actions: list[Action], direct: Apply | None, own: Collection[Tensor]
     ) -> None:
-        self.runs = [(bound, list(part.inputs.values()), list(part.outputs.items())) for part, bound in parts]
+        self.runs = parts
         self.actions = actions
         self.direct = direct
         by_variables = {given for part, _ in parts for given in part.trained.values()}
@@ -74,7 +74,7 @@ class Program:
             for part in parts:
                 asked.update(dict.fromkeys(t for t in part.inputs.values() if recording.stage_of(t) < stage))
             alone = direct is not None and len(parts) == 1
-            bound = [self.workspace.bind(part, direct.optimizer if direct and alone else None) for part in parts]
+            bound = [part.bind(self.workspace, direct.optimizer if direct and alone else None) for part in parts]
             if actions or parts:
                 self._stages.insert(0, _Stage(list(zip(parts, bound, strict=True)), actions, direct, own))
 
@@ -91,18 +91,20 @@ class Program:
             left = sum(len(stage.runs) for stage in self._stages)
             for stage in self._stages:
                 first: Bound | None = None
-                for i, (bound, inputs, outputs) in enumerate(stage.runs):
+                for i, (part, bound) in enumerate(stage.runs):
                     first = first or bound
-                    found = workspace.run(bound, [read(tensor, values) for tensor in inputs], step_number)
+                    found = part.run(bound, values, workspace, step_number)
                     left -= 1
-                    for name, tensor in outputs:  # views of the arena, which the next part writes over
+                    for name, tensor in part.outputs.items():  # views of the arena, which the next part writes over
                         keeps = left == 0 and tensor not in self._ends and not name.startswith("g")
                         values[tensor] = found[name] if keeps else found[name].copy()
                     if sharing is not None:
-                        _share(sharing, bound, stage.gradients[i], stage.others[i], values)
+                        if not part.again:
+                            sharing.ran(bound.executor)
+                        _share(sharing, stage.gradients[i], stage.others[i], values)
                 for action in stage.actions:
                     if action is not stage.direct:
-                        _act(workspace, action, values, action in self._own_steps)
+                        action.run(values, workspace, action in self._own_steps)
                     elif first is not None and not first.executor.plan.applies_gradients:
                         assert first.memory.store is not None
                         workspace.step(stage.direct.optimizer, first.memory.store, own=True)
@@ -140,32 +142,13 @@ def _told(stage: _Stage) -> str:
     return "; ".join(parts)
 
 
-def _share(
-    sharing: Sharing, bound: Bound, gradients: Sequence[Tensor], others: Sequence[Tensor], values: dict[Tensor, Any]
-) -> None:
+def _share(sharing: Sharing, gradients: Sequence[Tensor], others: Sequence[Tensor], values: dict[Tensor, Any]) -> None:
     """Makes what a graph has found by this process's samples that of all."""
-    if not bound.again:
-        sharing.ran(bound.executor)
     if gradients:
         own = [np.asarray(values[gradient]) for gradient in gradients]
         values.update(zip(gradients, sharing.total(own, _GRADIENTS), strict=True))
     for tensor in others:  # each sample's own
         values[tensor] = values[tensor] / np.asarray(sharing.portion or 1.0, values[tensor].dtype)
-
-
-def _act(workspace: Workspace, action: Action, values: dict[Tensor, Any], own: bool) -> None:
-    sharing = workspace.sharing
-    if sharing is None or isinstance(action, Apply):
-        workspace.act(action, values, own)
-    elif isinstance(action, Update):
-        sharing.update(action, *action.read(values))
-    elif isinstance(action, Assign):
-        value = sharing.assigned(action.variable, np.asarray(read(action.value, values)))
-        Assign(action.variable, value, action.sign).run(values)
-    else:
-        if isinstance(action, Call):
-            sharing.settle()
-        action.run(values)
 
 
 def _value(leaf: Any, values: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.dtypes import BFLOAT16, FLOATING, real
+from pydtconv.engine import Workspace
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, Known, ValueNeededError
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
@@ -24,7 +25,7 @@ from pydtconv.layers import context
 from pydtconv.loops.actions import Action, Apply, Assign, Call, Update
 from pydtconv.loops.derivatives import Derivative, connected
 from pydtconv.loops.handle import Handle
-from pydtconv.loops.workspace import Workspace
+from pydtconv.loops.stages import run_stage
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.shape import Cast
 
@@ -371,7 +372,7 @@ class Recording(Graph):
         wanted = {handle.tensor: None for handle in self._handles if self.stage_of(handle.tensor) == stage}
         fused = {tensor: None for action in self.actions[stage] for tensor in action.tensors()}
         with tracing.paused(), tracing.running():
-            self.workspace.run_stage(self, stage, list(wanted), list(fused))
+            run_stage(self, stage, list(wanted), list(fused))
         self._next_stage()
         self.let_go()
 

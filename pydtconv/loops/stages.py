@@ -7,12 +7,19 @@ the same random numbers and without changing moving averages.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pydtconv import ops
+from pydtconv.dtypes import BFLOAT16, from_bits
+from pydtconv.engine import Bound, Workspace, limits
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.runtime.kept import key_of, variables_of
+from pydtconv.loops.actions import Values, read
 from pydtconv.loops.derivatives import Derivative, reached, within
 from pydtconv.ops.base import Op
 from pydtconv.ops.normalization import BatchNorm
@@ -36,6 +43,27 @@ class Part:
     inputs: dict[str, Tensor] = field(default_factory=dict)
     outputs: dict[str, Tensor] = field(default_factory=dict)
     trained: dict[Tensor, Tensor] = field(default_factory=dict)
+
+    def bind(self, workspace: Workspace, optimizer: Any = None) -> Bound:
+        """Its plan in a workspace.  optimizer: that which takes the gradients of all its sources, as they come."""
+        variables = [tensor.variable for tensor in self.trained if tensor.variable is not None]
+        if workspace.prepare is not None:
+            workspace.prepare(self.graph)
+        return workspace.bind(self.graph, workspace.memory_of(variables), optimizer, variables)
+
+    def run(self, bound: Bound, values: Values, workspace: Workspace, step: int) -> Mapping[str, np.ndarray]:
+        """The results by name: views that are valid until the arena is used again; of bfloat16 the numbers.
+
+        bound: of this part, or of another one with the same key.
+        """
+        found = workspace.run(bound, {name: read(x, values) for name, x in self.inputs.items()}, step)
+        if not self._bits:
+            return found
+        return {name: from_bits(array) if name in self._bits else array for name, array in found.items()}
+
+    @functools.cached_property
+    def _bits(self) -> set[str]:
+        return {name for name, tensor in self.outputs.items() if tensor.dtype == BFLOAT16}
 
 
 class _Copy:
@@ -184,23 +212,24 @@ def _part(
     return copy.part
 
 
-def key_of(part: Part, extra: Hashable) -> Hashable:
-    """What two graphs share that are the same but for the values of what they are fed."""
-    numbers: dict[Tensor, int] = {}
+def run_stage(recording: Any, stage: int, wanted: list[Tensor], used: list[Tensor]) -> None:
+    """Runs a stage of a recording and its actions; the values of what is wanted go to the recording."""
+    workspace, values = recording.workspace, recording.values
+    with workspace.lock:
+        for part in parts_of(recording, stage, list(dict.fromkeys([*wanted, *used]))):
+            bound = _bound(part, workspace)
+            recording.carried.update(part.inputs.values())
+            found = part.run(bound, values, workspace, recording.seed)
+            for name, tensor in part.outputs.items():
+                values[tensor] = found[name].copy()
+        for action in recording.actions[stage]:
+            action.run(values, workspace)
 
-    def number(tensor: Tensor) -> Hashable:
-        if tensor.variable is not None:
-            return "v", id(tensor.variable)
-        if tensor.constant is not None:
-            return "c", tensor.spec, tensor.constant.tobytes()
-        return numbers.setdefault(tensor, len(numbers))
 
-    graph = part.graph
-    fed = tuple((name, tensor.spec, number(tensor)) for name, tensor in graph.inputs.items())
-    nodes = tuple(
-        (node.op, node.stream, tuple(map(number, node.inputs)), tuple(map(number, node.outputs)))
-        for node in graph.nodes
-    )
-    ends = tuple((name, number(tensor)) for name, tensor in (*graph.outputs.items(), *graph.gradients.items()))
-    loss = None if graph.loss is None else number(graph.loss)
-    return fed, nodes, ends, loss, tuple(map(number, graph.sources or ())), graph.training, extra
+def _bound(part: Part, workspace: Workspace) -> Bound:
+    """The plan of a part, or that of an earlier one which is like it."""
+    key = key_of(part.graph), limits.current()
+    known = workspace.parts.get(key)
+    if known is None:
+        known = workspace.parts.put(key, (part.bind(workspace), part), variables_of(part.graph))
+    return known[0]

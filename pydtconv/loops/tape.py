@@ -11,13 +11,13 @@ import numpy as np
 
 from pydtconv import hooks, ops, tree
 from pydtconv.dtypes import FLOATING, name_of, real
+from pydtconv.engine.workspace import default
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.loops.explicit import explicit_gradients
 from pydtconv.loops.handle import Handle
 from pydtconv.loops.recording import Recording
-from pydtconv.loops.workspace import default
 
 
 @hooks.tape.fill

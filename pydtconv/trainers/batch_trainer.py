@@ -17,8 +17,9 @@ import numpy as np
 
 from pydtconv import replica, tree
 from pydtconv._ext.runtime import rouse_threads
+from pydtconv.engine import limits
 from pydtconv.graph import Plan
-from pydtconv.trainers import limits, strategy
+from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
 from pydtconv.trainers.compiled import Targets
@@ -68,8 +69,9 @@ class BatchTrainer(Compilable):
             before_step(self)
         if step is None:
             rouse_threads()
-            step = self._pydt_steps.step(kind, batch, self._pydt_targets, *limits.current())
-        with self._pydt_steps.running(), strategy.current().running(self._pydt_training, kind, batch, step):
+            step = self._pydt_steps.step(kind, batch, self._pydt_targets)
+        shared = strategy.current().running(self._pydt_training, kind, batch, step)
+        with self._pydt_steps.workspace.running(), shared:
             if kind == "predict":
                 results = step.run(tree.flatten(batch.x))
             else:
@@ -129,7 +131,6 @@ class BatchTrainer(Compilable):
         batch = data.first()
         alike = self._pydt_steps.has_prepared(kind, batch)
         with self._pydt_turn.taken():
-            self._pydt_steps.check_values()
             trainable = self.trainable_variables if kind == "train" else []  # type: ignore[attr-defined]
             if kind == "train":
                 self._pydt_steps.check_trainable(trainable)
@@ -182,10 +183,10 @@ class BatchTrainer(Compilable):
 
     def _pydt_first_step(self, kind: str, batch: Batch, targets: Targets | None, single: bool) -> StepFunction:
         """The step for the first batch; where patches are drawn, those of all draws are planned, too."""
-        step = self._pydt_steps.step(kind, batch, targets, *limits.current())
+        step = self._pydt_steps.step(kind, batch, targets)
         if kind == "train" and self.split is not None and not single:
             for draw in range(self.split.draws if self.split.draws > 1 else 0):
-                self._pydt_steps.step(kind, batch, targets, *limits.current(), draw)
+                self._pydt_steps.step(kind, batch, targets, draw)
         return step
 
     def _pydt_check_trainable(self, variables: Sequence[Any]) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
-from pydtconv.graph import Plan
+from pydtconv.engine import Workspace, limits
+from pydtconv.graph import Graph
 from pydtconv.layers import settings, structure
-from pydtconv.loops import Function, Workspace
-from pydtconv.trainers import limits, strategy
+from pydtconv.loops import Function
+from pydtconv.trainers import strategy
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.tracing import loss_scale, undivided
 from pydtconv.utils.sequences import pack_x_y_sample_weight
@@ -29,7 +30,7 @@ class CustomSteps:
         self._model = model
         self._functions: dict[str, Function] = {}
         self._made: dict[str, Callable[[Iterator[Any]], Any]] = {}
-        self._workspace: Workspace | None = None
+        self._workspace: Workspace | None = None  # that of the functions
 
     def has(self, kind: str) -> bool:
         """Whether steps of this kind are the user's, or are to run as Python."""
@@ -49,11 +50,6 @@ class CustomSteps:
         model._pydt_steps.check_device(kind, limits.current().offload if kind == "train" else None)
         if here.size == 1:
             return
-        if here.partition is not None:
-            raise NotImplementedError(
-                f"{name}: a step of one's own expects whole images on every rank (DataParallel), got a distribution "
-                "that cuts them: write a loss, or override compute_loss"
-            )
         made = [f"make_{kind}_function" for kind in KINDS if model._pydt_overrides(f"make_{kind}_function")]
         if made or model.run_eagerly:
             told = made[0] if made else "run_eagerly"
@@ -67,15 +63,15 @@ class CustomSteps:
 
     def function(self, kind: str) -> Function:
         """The step as a function of a batch's data."""
-        memory = self._model._pydt_steps.memory
-        if self._workspace is not None and self._workspace.host is not memory:  # that of another device
+        workspace = self._model._pydt_steps.workspace
+        if self._workspace is not workspace:  # that of another device
             self.forget()
+            self._workspace = workspace
+            workspace.prepare = self._prepare
         if kind not in self._functions:
-            if self._workspace is None:
-                self._workspace = Workspace(memory, self._plan)
             step = getattr(self._model, f"{kind}_step")
             eager = bool(self._model.run_eagerly)
-            self._functions[kind] = Function(step, self._workspace, eager, self._state, self._attributes)
+            self._functions[kind] = Function(step, workspace, eager, self._state, self._attributes)
         return self._functions[kind]
 
     def run(self, kind: str, batch: Batch) -> Any:
@@ -83,8 +79,8 @@ class CustomSteps:
         if kind == "train":
             before_step(self._model)
         workspace = self.function(kind).workspace
-        sharing = strategy.current().sharing(self._model._pydt_training, kind, batch)
-        with self._model._pydt_steps.running_own(), sharing as workspace.sharing, undivided():
+        shared = strategy.current().running(self._model._pydt_training, kind, batch)
+        with workspace.running_around(), shared as workspace.sharing, undivided():
             try:
                 result = self._run(kind, batch)
             finally:
@@ -112,18 +108,27 @@ class CustomSteps:
 
     def _state(self) -> Any:
         trained = tuple(id(variable) for variable in self._model.trainable_variables)
-        return trained, limits.current(), loss_scale(self._model), self._model._pydt_steps.draw("train")
+        split = self._model._pydt_steps.draw("train")
+        return trained, loss_scale(self._model), split, replica.current().partition
 
     def _attributes(self) -> int:
         return settings.of_model(self._model)
 
-    def _plan(self, graph: Any, **options: Any) -> Plan:
-        """The plan of a part of a step, within the limits of `fit`, which hold for what is differentiated."""
-        steps = self._model._pydt_steps
-        if graph.loss is None:
-            return steps.planned(graph, limits.Limits(limits.current().memory), **options)
-        graph.split, graph.split_draw = self._model.split, steps.draw("train")
-        return steps.planned(graph, limits.current(), **options)
+    def _prepare(self, graph: Graph) -> None:
+        """Cuts images over processes, and splits what is differentiated, as in the model's own steps.
+
+        Raises NotImplementedError for gradients by images that are cut.
+        """
+        graph.partition = replica.current().partition
+        graph.whole_results = graph.partition is not None
+        by = next((tensor for tensor in graph.sources or () if tensor.variable is None), None)
+        if by is not None and graph.partition is not None:
+            raise NotImplementedError(
+                f"{type(self._model).__name__}: gradients by {by.name}, which is no variable, expect whole images on "
+                "every rank (DataParallel), got a distribution that cuts them"
+            )
+        if graph.loss is not None:
+            graph.split, graph.split_draw = self._model.split, self._model._pydt_steps.draw("train")
 
 
 def _note_built(model: Any) -> None:

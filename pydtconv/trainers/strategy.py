@@ -13,8 +13,8 @@ from typing import Any
 
 from pydtconv import replica
 from pydtconv.callbacks import Callback
+from pydtconv.engine.sharing import Sharing
 from pydtconv.graph.memory.parameter_store import ParameterStore
-from pydtconv.loops.sharing import Sharing
 from pydtconv.optimizers import Optimizer
 from pydtconv.replica import Replica
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
@@ -48,12 +48,14 @@ class Strategy(Replica):
     def left(self, method: str, error: BaseException) -> None:
         """Says that this process has left fit, evaluate or predict by an exception."""
 
-    def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> AbstractContextManager[None]:
-        """Put around the run of a step on a batch."""
-        return nullcontext()
+    def running(
+        self, training: Training, kind: str, batch: Batch, step: StepFunction | None = None
+    ) -> AbstractContextManager[Sharing | None]:
+        """Put around the run of a step on a batch.
 
-    def sharing(self, training: Training, kind: str, batch: Batch) -> AbstractContextManager[Sharing | None]:
-        """Put around the run of a step that a user has written; gives what its program asks of other processes."""
+        step: that of the model; None for one that its class writes itself, for which the block gets what its program
+        asks of other processes.
+        """
         return nullcontext()
 
     def apply(self, optimizer: Optimizer, store: ParameterStore) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 
 from pydtconv import callbacks as callbacks_module
 from pydtconv import replica, tree
+from pydtconv.engine import limits, offloading
 from pydtconv.graph import TransferError
 from pydtconv.loops import GradientTape
-from pydtconv.trainers import limits, offloading, strategy
+from pydtconv.trainers import strategy
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
 from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.data_adapters.streams import make_data
@@ -88,7 +89,8 @@ class Trainer(BatchTrainer):
         validation_data: (x, y), (x, y, sample_weight) or an iterable of batches.  shuffle: True, "batch" or False.
         class_weight: class number -> weight.  initial_epoch: the number of the first epoch.  steps_per_epoch: batches
         in an epoch, where it is not all of them.  validation_freq: epochs between two validations, or their numbers.
-        memory_limit: bytes that a step may take, or a text such as "800MiB"; see `plan`.
+        memory_limit: bytes that a step may take, or a text such as "800MiB"; see `plan`.  By default that of the
+        `pydtconv.memory_limit` block around this.
         offload: a folder on a local disk, on a GPU "host", its pinned memory; tensors are written there between forward
         and backward where that is the cheapest way to stay within `memory_limit`.  The results are the same bits where
         the algorithms are the same and nothing is rounded to bfloat16.
@@ -106,7 +108,7 @@ class Trainer(BatchTrainer):
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_tail(validation_split, x, y, sample_weight)
         data = make_data(x, y, sample_weight, batch_size, shuffle, class_weight)
-        limits.set_to(limits.Limits(memory_limit, offload))
+        limits.set_to(limits.around() if memory_limit is None else limits.Limits(memory_limit, offload))
         self._pydt_prepare("train", data)
         epochs_of = Epochs(data, steps_per_epoch)
         validation = None

@@ -13,8 +13,8 @@ from pydtconv.cli import main
 from pydtconv.conv import ConvProblem, timings, tuning
 from pydtconv.devices import names
 from pydtconv.devices.tuning import DeviceBench
+from pydtconv.engine import first_use
 from pydtconv.kernels.gpu.convolutions import family
-from pydtconv.trainers import first_use
 from tests.devices import cupy_stand_in
 
 P = ConvProblem(1, 6, 5, 2, 3, kernel=(3, 3), padding="same")

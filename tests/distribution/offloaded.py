@@ -29,7 +29,7 @@ if __name__ == "__main__":
     if share:
         options = {"memory_limit": int(share * model.plan(16 // ranks).peak_bytes), "offload": folder}
     model.fit(x, y, batch_size=16, verbose=0, **options)
-    offloaded = [step.executor.plan.offloaded for step in model._pydt_steps._steps.values()]
+    offloaded = [plan.offloaded for plan in model._pydt_steps.plans]
     moved = sum(len(each.moved) for each in offloaded if each is not None)
     weights = {f"weight{i:02}": weight for i, weight in enumerate(model.get_weights())}
     np.savez(f"{result}.{rank}.npz", moved=moved, **weights)

@@ -10,14 +10,16 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+import pydtconv as keras
 from pydtconv import callbacks, config, distribution, replica, tree, utils
 from tests.graph.spatial import networks
 
 SAMPLES, BATCH = 5, 2  # the last batch has one sample
 
 
-def made(name):
+def made(name, how):
     utils.set_random_seed(3)
+    networks.MODEL = networks.OwnSteps if how == "own" else keras.Model
     model = networks.NETWORKS[name]()
     return model, *networks.data(model, SAMPLES)
 
@@ -35,9 +37,9 @@ def windowed(folder, x, y):
 
 def results(name, folder, resumed=False):
     """NETWORK: of arrays; NETWORK@files: of files; NETWORK@resumed: the last epochs after a first one elsewhere;
-    NETWORK@taken: those in one process, after a first one that ranks have trained."""
+    NETWORK@taken: those in one process, after a first one that ranks have trained; NETWORK@own: by steps of its own."""
     name, _, how = name.partition("@")
-    model, x, y, weights = made(name)
+    model, x, y, weights = made(name, how)
     utils.set_random_seed(7)
     if how == "files":
         history = model.fit(windowed(folder, x, y), epochs=3, verbose=0, shuffle=False, validation_data=(x, y))

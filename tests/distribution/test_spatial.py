@@ -9,7 +9,7 @@ from tests.graph.spatial.networks import NETWORKS
 pytestmark = needs_mpi
 #: of each start: the number of ranks, the meshes that it runs through, and the networks
 STARTS = {
-    "2": (2, ("height=2",), ("classifier", "unet@files")),
+    "2": (2, ("height=2",), ("classifier", "unet@files", "unet@own")),
     "2 batch": (2, ("batch=2",), ("classifier",)),
     "2 batch more": (2, ("batch=2",), ("unet@files", "augmented", "weighted", "summed")),
     "2 more": (
@@ -17,13 +17,11 @@ STARTS = {
         ("width=2", "height=2"),
         ("classifier", "unet@files", "augmented", "weighted", "summed", "unet@resumed"),
     ),
+    "4 own": (4, ("height=2,width=2", "batch=2,height=2"), ("classifier@own", "arithmetic@own")),
     "4": (4, ("height=2,width=2", "batch=2,height=2"), ("odd", "unet", "arithmetic", "weighted", "summed")),
     "3": (3, ("height=3", "width=3"), tuple(NETWORKS)),
 }
-QUICK_AND_SLOW = [
-    "2",
-    *(pytest.param(start, marks=pytest.mark.slow) for start in ("2 batch", "2 batch more", "2 more", "3", "4")),
-]
+QUICK_AND_SLOW = ["2", *(pytest.param(start, marks=pytest.mark.slow) for start in STARTS if start != "2")]
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def train(name: str, size: int, width: int, x: np.ndarray, y: np.ndarray, share:
     disk_speed.measure = lambda folder: Disk(50e9, 50e9, 1.0, 0.0)
     limit = int(share * model.plan(len(x)).peak_bytes)
     model.fit(x, y, batch_size=len(x), epochs=2, verbose=0, memory_limit=limit, offload=folder)
-    plan = next(iter(model._pydt_steps._steps.values())).executor.plan
+    plan = model._pydt_steps.plans[0]
     assert plan.offloaded is not None
     assert plan.offloaded.moved
     return plan

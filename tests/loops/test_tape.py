@@ -10,8 +10,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, layers, ops
+from pydtconv.engine.workspace import Workspace
 from pydtconv.loops.function import Function
-from pydtconv.loops.workspace import Workspace
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent():
 
 
 def test_the_first_mask_outside_of_training_is_not_that_of_the_first_step(monkeypatch):
-    monkeypatch.setattr("pydtconv.loops.workspace._default", {})
+    monkeypatch.setattr("pydtconv.engine.workspace._default", {})
     model = small_model(layers.Dropout(0.5))
     x = numbers(4, 6, 6, 2)
     with GradientTape() as tape:

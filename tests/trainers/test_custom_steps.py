@@ -60,7 +60,7 @@ def plans_of(model):
     if not isinstance(model, Own):
         return model._pydt_steps.plans
     programs = model._pydt_custom.function("train")._programs.values()
-    return [bound.executor.plan for program in programs for stage in program._stages for bound, *_ in stage.runs]
+    return [bound.executor.plan for program in programs for stage in program._stages for _, bound in stage.runs]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_weights_after_training_are_the_same_bits(folder) -> None:
         model.fit(x, y, batch_size=8, shuffle=False, verbose=0, memory_limit=limit, offload=folder if offload else None)
         weights.append(model.get_weights())
         if offload:
-            plans = [step.executor.plan for step in model._pydt_steps._steps.values()]
+            plans = model._pydt_steps.plans
             assert any(plan.offloaded is not None and plan.offloaded.moved for plan in plans)
             assert model._pydt_steps.memory.scratch_file.nbytes == 0  # given back
             assert model._pydt_steps._planned_anew
@@ -90,7 +90,7 @@ def trained(folder, share=0.8, batches=3, callbacks=(), **options):
     if folder is not None:
         options |= {"memory_limit": int(share * model.plan(8).peak_bytes), "offload": folder}
     model.fit(x, y, **options)
-    plans = [step.executor.plan for step in model._pydt_steps._steps.values()]
+    plans = model._pydt_steps.plans
     assert folder is None or any(plan.offloaded is not None and plan.offloaded.moved for plan in plans)
     return model.get_weights()
 

@@ -13,8 +13,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers
+from pydtconv.engine import limits
 from pydtconv.layers.turns import Turn, turn_of
-from pydtconv.trainers import limits
 from pydtconv.utils import set_random_seed
 
 THREADS, ROUNDS = 4, 12

@@ -1,4 +1,4 @@
-"""One step that a user has written, as the processes that train together run it: `pydtconv.loops.sharing.Sharing`."""
+"""One step that a user has written, as the processes that train together run it: `pydtconv.engine.sharing.Sharing`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pydtconv.trainers.metric_updates import counts_by_portion
 
 
 class SharedStep:
-    """portion: this process's share of the samples.  small, large: communicators; numbers of arrays take the latter.
+    """portion: this process's share of the samples.  counts: whether its results count; False where another process
+    has the same ones, of the same images.  small, large: communicators; numbers of arrays take the latter.
 
     averages_of: the variables that a plan's forward changes by this process's samples alone.
     accumulation: of gradients between updates; is_read: whether others may read what optimizers have accumulated.
@@ -31,6 +32,7 @@ class SharedStep:
         self,
         name: str,
         portion: float,
+        counts: bool,
         small: Communicator,
         large: Communicator,
         averages_of: Callable[[Executor], Averages],
@@ -40,6 +42,7 @@ class SharedStep:
     ) -> None:
         self.name = name
         self.portion = portion
+        self._counted = portion if counts else 0.0
         self.small, self.large = small, large
         self.asked: int | None = None
         self._averages_of = averages_of
@@ -60,7 +63,7 @@ class SharedStep:
             )
 
     def mean(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
-        return self.total([array * array.dtype.type(self.portion) for array in arrays], what)
+        return summed(self.large, [array * array.dtype.type(self._counted) for array in arrays], what)
 
     def total(self, arrays: Sequence[np.ndarray], what: str) -> list[np.ndarray]:
         return summed(self.large, arrays if self.portion else [np.zeros_like(array) for array in arrays], what)
@@ -83,7 +86,7 @@ class SharedStep:
         if variable.aggregation == "mean":
             return self.mean([value], what)[0].astype(variable.dtype)
         if variable.aggregation == "sum":
-            return self.small.allreduce(value if self.portion else np.zeros_like(value), what)
+            return self.small.allreduce(value if self._counted else np.zeros_like(value), what)
         if variable.aggregation == "only_first_replica":
             self.small.bcast(value, what)
             return value
@@ -111,7 +114,7 @@ class SharedStep:
         if not self._totals:
             return
         gains = [totals.gained() for totals in self._totals]
-        own = np.concatenate(gains) if self.portion else np.zeros(sum(gain.size for gain in gains))
+        own = np.concatenate(gains) if self._counted else np.zeros(sum(gain.size for gain in gains))
         self.small.allreduce(own, "the sums of the metrics")
         start = 0
         for totals, gain in zip(self._totals, gains, strict=True):

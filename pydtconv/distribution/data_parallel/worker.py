@@ -211,20 +211,27 @@ class Worker(Strategy):
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
-    def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> Iterator[None]:
+    def running(
+        self, training: Training, kind: str, batch: Batch, step: StepFunction | None = None
+    ) -> Iterator[SharedStep | None]:
         memory = training.memory
         state = memory.state
         state.sample_offset, state.samples = batch.offset, max(batch.size, 1)
-        state.portions = self._portions(training, kind, batch)
+        state.portions = {"samples": batch.size / batch.total}
         state.synchronizer = self.synchronizer
         self.synchronizer.counts = batch.size > 0
         try:
+            if step is None:
+                with self._sharing(training, kind, batch) as shared:
+                    yield shared
+                return
+            state.portions |= self._weight_portions(training, kind, batch)
             if kind == "train" and memory.store is not None and memory.store.variables:
                 with self._learning(training, batch, step):
-                    yield
+                    yield None
             else:  # nothing learns, but statistics may move
-                averages = self._averages_of(step)
-                yield
+                averages = self._averages_of(step.executor)
+                yield None
                 averages.start(batch.size / batch.total)
                 averages.finish()
         finally:
@@ -250,7 +257,7 @@ class Worker(Strategy):
             reduces=self._reduces,
             complete=partial(self.accumulation.take, optimizer) if takes else None,
         )
-        self._averages = self._averages_of(step)
+        self._averages = self._averages_of(step.executor)
         hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
         step.executor.hooks = hooks
         try:
@@ -262,19 +269,16 @@ class Worker(Strategy):
             step.executor.hooks = None
 
     @contextmanager
-    def sharing(self, training: Training, kind: str, batch: Batch) -> Iterator[SharedStep]:
-        state = training.memory.state
-        state.sample_offset, state.samples = batch.offset, max(batch.size, 1)
-        state.synchronizer = self.synchronizer
-        self.synchronizer.counts = batch.size > 0
+    def _sharing(self, training: Training, kind: str, batch: Batch) -> Iterator[SharedStep]:
+        """Around a step that the model's class writes itself."""
         portion = self.portion = batch.size / batch.total
-        state.portions = {"samples": portion}
         shared = SharedStep(
             f"{kind}_step",
             portion,
+            self._leads,
             self.small,
             self.large,
-            self._averages_of_plan,
+            self._averages_of,
             self.accumulation,
             training.is_read,
             int(self._noticed or 0),
@@ -283,12 +287,16 @@ class Worker(Strategy):
             yield shared
         finally:
             self.portion = 1.0
-            state.sample_offset = state.samples = 0
             self.asked = shared.asked
 
-    def _portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
-        """What part of each mean over the global batch is over this process's samples."""
-        portions = {"samples": batch.size / batch.total}
+    @property
+    def _leads(self) -> bool:
+        """Whether what this process finds of its samples counts: the others with the same images find the same."""
+        return True
+
+    def _weight_portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
+        """What part of each mean over the global batch is over this process's samples, where these have weights."""
+        portions: dict[str, float] = {}
         outputs = training.outputs
         if kind == "predict" or not outputs:
             return portions
@@ -305,11 +313,8 @@ class Worker(Strategy):
                 portions[f"weights of {name}"] = float(part / whole) if whole else 0.0
         return portions
 
-    def _averages_of(self, step: StepFunction) -> Averages:
+    def _averages_of(self, executor: Executor) -> Averages:
         """The variables that the samples of this process alone change in forward."""
-        return self._averages_of_plan(step.executor)
-
-    def _averages_of_plan(self, executor: Executor) -> Averages:
         found = self._averages_by_plan.get(executor)
         if found is None:
             graph = executor.plan.graph

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.distribution.data_parallel.shared_step import SharedStep
 from pydtconv.distribution.data_parallel.worker import Worker, not_by_sample
 from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
@@ -47,7 +48,11 @@ class SpatialWorker(Worker):
         start = mine * each + min(mine, more)
         return slice(start, start + each + (mine < more))
 
-    def _leads(self) -> list[int]:
+    @property
+    def _leads(self) -> bool:
+        return self.rank in self._leaders()
+
+    def _leaders(self) -> list[int]:
         """The first rank of each group, by its "batch" coordinate."""
         first = {self.partition.coordinate("batch", rank): rank for rank in reversed(self._by_place())}
         return [first[i] for i in range(self.partition.extent("batch"))]
@@ -69,7 +74,7 @@ class SpatialWorker(Worker):
         if wholes.max() >= 0 and (wholes != wholes[0]).any():
             told = ", ".join("none" if n < 0 else str(n) for n in wholes)
             raise RuntimeError(f"the batch: expected the same number of samples from the data of all ranks, got {told}")
-        shares = np.maximum(sizes[self._leads()], 0)
+        shares = np.maximum(sizes[self._leaders()], 0)
         return int(shares[: self.partition.coordinate("batch")].sum()), int(shares.sum())
 
     def prepare(self, training: Training, kind: str, data: ArrayData | StreamData, single: bool = False) -> None:
@@ -80,8 +85,10 @@ class SpatialWorker(Worker):
 
     def _check_windows(self) -> None:
         """Raises ValueError where the step reads more of an image than data that is cut like it has."""
-        if self._step is None or not self.partition.cut:
+        if not self.partition.cut:
             return
+        if self._step is None:
+            raise NotImplementedError("a step of one's own expects data with whole images, got windows of them")
         spatial = self._placements[self._step.traced.x[0]].shape[1:-1]
         window = self.partition.window(spatial)
         for name in filter(None, (*self._step.traced.x, *self._step.traced.y)):
@@ -95,18 +102,21 @@ class SpatialWorker(Worker):
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
-    def running(self, training: Training, kind: str, batch: Batch, step: StepFunction) -> Iterator[None]:
+    def running(
+        self, training: Training, kind: str, batch: Batch, step: StepFunction | None = None
+    ) -> Iterator[SharedStep | None]:
         training.memory.state.exchanger = self.exchanger
         self._step = step
         if kind in self._windowed:
             self._check_windows()
-        overlaps = any(isinstance(each, ExchangeStart) for each in step.executor.plan.steps)
-        with super().running(training, kind, batch, step), self.exchanger.going_on() if overlaps else nullcontext():
-            yield
+        overlaps = step is None or any(isinstance(each, ExchangeStart) for each in step.executor.plan.steps)
+        beside = self.exchanger.going_on() if overlaps else nullcontext()
+        with super().running(training, kind, batch, step) as shared, beside:
+            yield shared
 
-    def _portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
+    def _weight_portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
         """As for whole images; weights that are cut like images count each by their part."""
-        portions = {"samples": batch.size / batch.total}
+        portions: dict[str, float] = {}
         outputs = training.outputs
         if kind == "predict" or not outputs or self._step is None:
             return portions
@@ -171,7 +181,7 @@ class SpatialWorker(Worker):
 
     def gathered(self, predictions: Any, batch: Batch) -> Any:
         leaves = tree.flatten(predictions)
-        placed = self._predictions()
+        placed = [None] * len(leaves) if self._step is None else self._predictions()
         if self.gathers:
             leaves = [self._whole(leaf, place, batch) for leaf, place in zip(leaves, placed, strict=True)]
         return tree.pack_sequence_as(predictions, leaves)
@@ -183,7 +193,7 @@ class SpatialWorker(Worker):
             if self.partition.extent("batch") == 1 and (place is None or place.is_whole):
                 return leaf
             raise not_by_sample(leaf, batch.size)
-        counts = batch.size > 0 and (place is None or place.counts)
+        counts = batch.size > 0 and (self._leads if place is None else place.counts)
         own = leaf[: batch.size] if counts else leaf[:0]
         box = place.box[1:] if place is not None else tuple((0, extent) for extent in leaf.shape[1:])
         told = np.array([batch.offset, len(own), *(end for interval in box for end in interval)])

@@ -176,6 +176,7 @@ class Graph:
     kept: nodes whose forward leaves something for backward, and what.
     placements: of inputs and results by name, where they lie in those of all processes together.
     partition: the mesh of processes over which images are cut, as this one sees it (see graph/spatial); None: none.
+    whole_results: whether each process of the mesh gets all of each result; images may then be absent, too.
     """
 
     #: whether Python code is being recorded that also calls optimizers and metrics (see pydtconv/loops)
@@ -198,6 +199,7 @@ class Graph:
         self.elided: dict[Tensor, Tensor] = {}
         self.kept: dict[Node, tuple[Keepable, ...]] = {}
         self.partition: Any = None
+        self.whole_results = False
         self.placements: dict[str, Any] = {}
         self.nodes: list[Node] = []
         self.inputs: dict[str, Tensor] = {}

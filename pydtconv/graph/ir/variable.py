@@ -17,7 +17,7 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.numpy_calls import call_ufunc
 from pydtconv.graph.ir.tracing import Tracer
-from pydtconv.kernels.eager import compute
+from pydtconv.kernels.array_calls import compute
 from pydtconv.naming import checked_name
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.operators import Operators, equal

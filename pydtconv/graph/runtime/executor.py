@@ -17,6 +17,7 @@ from pydtconv.graph.ir.graph import Graph, Tensor
 from pydtconv.graph.plan import Plan
 from pydtconv.graph.runtime.binder import Binder, Updater
 from pydtconv.graph.runtime.hooks import Hooks
+from pydtconv.graph.runtime.kept import Kept, key_of, variables_of
 from pydtconv.graph.runtime.labels import Labels
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.graph.runtime.rows import Rows
@@ -237,7 +238,7 @@ def run_once(fn: Callable[..., Any], arrays: Sequence[np.ndarray], training: boo
     _collect([(update.args, update.kwargs) for update in updates], found)
     found = [graph.cast(tensor, real(tensor.dtype)) for tensor in found]
     graph.outputs = {str(i): tensor for i, tensor in enumerate(found)}
-    executor = Executor(build_plan(graph), Memory())
+    executor = Executor(_plan_of(graph), Memory())
     if any(node.op.draws for node in graph.nodes):  # those without a seed of their own draw others at each call
         executor.state.seed = next_seed()
     values = executor.run({f"x{i}": array for i, array in enumerate(arrays)})
@@ -247,6 +248,17 @@ def run_once(fn: Callable[..., Any], arrays: Sequence[np.ndarray], training: boo
         args, kwargs = _rebuild((update.args, update.kwargs), each)
         getattr(update.metric, update.method)(*args, **kwargs)
     return given
+
+
+#: plans of calls on arrays
+_PLANS = Kept(in_variables=True)
+
+
+def _plan_of(graph: Graph) -> Plan:
+    """The plan of a graph, or that of an earlier one which is like it."""
+    key = key_of(graph)
+    plan: Plan | None = _PLANS.get(key)
+    return plan or _PLANS.put(key, build_plan(graph), variables_of(graph))
 
 
 def _collect(value: Any, found: list[Tensor]) -> None:

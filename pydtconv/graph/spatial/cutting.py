@@ -253,6 +253,10 @@ class Cutting:
         if local in self.partial:
             self._local[tensor] = self.as_whole(local)
 
+    def _made_whole(self, local: Tensor, shape: Sequence[int | None]) -> Tensor:
+        """All of a result, in every process."""
+        return self.moved(local, self.whole(len(shape)), shape) if shape else self.as_whole(local)
+
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
@@ -263,7 +267,9 @@ class Cutting:
         outputs = {}
         for name, tensor in graph.outputs.items():
             local = self.local(tensor)
-            if not tensor.shape:
+            if graph.whole_results:
+                local = self._made_whole(local, tensor.shape)
+            elif not tensor.shape:
                 local = self.as_partial(local) if _is_loss(name) else local
             else:
                 layout = self.layouts[local]

@@ -122,7 +122,7 @@ def test_the_step_takes_what_was_found(cache, monkeypatch):
     before = model.get_weights()
     config.set_conv_tuning(False)
     model.train_on_batch(X, Y)  # planned anew, from the cache
-    assert len(model._pydt_steps._steps) == 2
+    assert len(model._pydt_steps.plans) == 2
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
 
 

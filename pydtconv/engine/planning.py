@@ -1,0 +1,48 @@
+"""The plan of a graph within limits, and within what its device has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydtconv import replica
+from pydtconv.engine import first_use, offloading
+from pydtconv.engine.limits import Limits
+from pydtconv.graph import Memory, MemoryLimitError, Plan, Updates
+from pydtconv.graph.ir.graph import Graph
+from pydtconv.graph.ir.variable import Variable
+
+
+def planned(graph: Graph, memory: Memory, within: Limits, before: Plan | None = None, **options: Any) -> Plan:
+    """The plan of a graph that will run in this memory.  Raises MemoryError where its device has not enough.
+
+    Only what is differentiated is offloaded.  before: see `offloading.planned`.  options: of `build_plan`.
+    """
+    folder = None if graph.loss is None or within.memory is None else within.offload
+    options["tune"] = first_use.hook(memory.device)
+    room = memory.room()
+    if room is None or (within.memory is not None and within.memory <= room):
+        return offloading.planned(graph, folder, before, memory_limit=within.memory, **options)
+    try:
+        return offloading.planned(graph, folder, before, memory_limit=room, **options)
+    except MemoryLimitError as error:
+        raise MemoryError(
+            f"device {memory.device.name}: expected at least {error.smallest_bytes} bytes, the smallest plan of this "
+            f"model and batch size, got {room} that it can have"
+        ) from None
+
+
+def updates_of(optimizer: Any, memory: Memory) -> Updates | None:
+    """What an optimizer can do while backward runs; None where gradients are to lie in the store afterwards."""
+    if optimizer is None or memory.keeps_gradients or replica.current().reads_gradients:
+        return None
+    return Updates(by_rows=optimizer.works_in_rows) if optimizer.works_in_parts else None
+
+
+def updating(optimizer: Any, variables: Sequence[Variable], memory: Memory) -> dict[str, Any]:
+    """What `build_plan` is told of the optimizer that takes the gradients by these variables; None: of none."""
+    return {
+        "slots": 0 if optimizer is None else len(optimizer.all_slots()),
+        "state_bytes": 0 if optimizer is None else int(optimizer.state_bytes(variables)),
+        "updates": updates_of(optimizer, memory),
+    }
