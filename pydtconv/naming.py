@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
+from types import FunctionType
+from typing import Any
 
 #: characters that a terminal follows instead of showing them, or that turn the order of those around them
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -60,3 +63,19 @@ def device_name(name: str) -> str:
     if kind in ("cpu", "host") and number in ("", "0"):
         return kind
     raise ValueError(f"device: expected 'cpu', 'gpu', 'gpu:<number>' or 'host', got {name!r}")
+
+
+def defined_in(namespace: Mapping[str, Any]) -> list[str]:
+    """The public functions and classes that a file defines; namespace: its `globals()`."""
+    own = (name for name, thing in namespace.items() if getattr(thing, "__module__", None) == namespace["__name__"])
+    return [name for name in own if not name.startswith("_")]
+
+
+def with_default_name(constructor: Any, name: str) -> Any:
+    """A constructor with this default of its argument `name`, so that signatures show it."""
+    code, defaults = constructor.__code__, constructor.__defaults__
+    parameters = code.co_varnames[: code.co_argcount][-len(defaults) :]
+    given = tuple(name if p == "name" else default for p, default in zip(parameters, defaults, strict=True))
+    copy = FunctionType(code, constructor.__globals__, "__init__", given, constructor.__closure__)
+    copy.__annotations__, copy.__qualname__ = constructor.__annotations__, constructor.__qualname__
+    return copy

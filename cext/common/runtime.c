@@ -1,4 +1,4 @@
-/* State of the process: the number of threads, the build level. */
+/* State of the process: the number of threads, the build level; names of activations and losses. */
 #include <stdatomic.h>
 
 #include "dtconv.h"
@@ -59,4 +59,26 @@ const char *dtconv_level(void) {
 #else
     return "generic";
 #endif
+}
+
+const char *dtconv_activation_kind(int code, const char **group) {
+    static const struct {
+        const char *kind, *group;
+    } rows[] = {
+#define FUSED(NAME, kind, f, gradient) {kind, "fused"},
+#define FROM_OUTPUT(NAME, kind, f, gradient) {kind, "from output"},
+#define KIND(NAME, kind, f, gradient) {kind, "from input"},
+#include "../cuda/activations.h"
+    };
+    if (code < 0 || code >= DTCONV_ACTIVATIONS) return NULL;
+    *group = rows[code].group;
+    return rows[code].kind;
+}
+
+const char *dtconv_loss_kind(int code) {
+    static const char *const kinds[] = {
+#define LOSS(NAME, kind, value, slope) kind,
+#include "../cuda/elementwise_losses.h"
+    };
+    return code >= 0 && code < (int)(sizeof kinds / sizeof *kinds) ? kinds[code] : NULL;
 }

@@ -33,28 +33,12 @@ void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int
     const DT(bias_activation) *e = context;
     const real *bias = e->bias ? e->bias + j : NULL;
     const elem *added = e->residual ? e->residual + i * e->ldr + j : c;
-    switch (e->activation) { /* a loop of its own for each, so that it is vectorised */
-        case DTCONV_LINEAR:
-            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_LINEAR);
-            break;
-        case DTCONV_RELU:
-            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_RELU);
-            break;
-        case DTCONV_RELU6:
-            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_RELU6);
-            break;
-        case DTCONV_LEAKY_RELU:
-            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_LEAKY_RELU);
-            break;
-        case DTCONV_SIGMOID:
-            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_SIGMOID);
-            break;
-        case DTCONV_TANH:
-            activate_rows(e, m, n, bias, added, c, ldc, DTCONV_TANH);
-            break;
-        case DTCONV_SILU: /* of batch normalization alone */
-        case DTCONV_HARD_SILU:
-            break;
+    switch ((int)e->activation) { /* a loop of its own for each, so that it is vectorised */
+#define FUSED(NAME, kind, f, gradient)                              \
+    case DTCONV_##NAME:                                             \
+        activate_rows(e, m, n, bias, added, c, ldc, DTCONV_##NAME); \
+        break;
+#include "../cuda/activations.h"
     }
 }
 
@@ -80,20 +64,15 @@ static inline __attribute__((always_inline)) void backward_pixel(int64_t co, con
 
 static void backward_slice(int64_t pixels, int64_t co, const elem *y, int64_t ldy, elem *dy, int64_t lddy, real *sum,
                            dtconv_activation activation, real alpha) {
-#define EACH(kind)                                                                                             \
-    case kind:                                                                                                 \
-        for (int64_t i = 0; i < pixels; i++) backward_pixel(co, y + i * ldy, dy + i * lddy, sum, kind, alpha); \
+    if (activation == DTCONV_LINEAR) y = dy, ldy = lddy; /* there may be none, and none is read */
+    switch ((int)activation) {
+#define FUSED(NAME, kind, f, gradient)                                                 \
+    case DTCONV_##NAME:                                                                \
+        for (int64_t i = 0; i < pixels; i++)                                           \
+            backward_pixel(co, y + i * ldy, dy + i * lddy, sum, DTCONV_##NAME, alpha); \
         break;
-    switch (activation) {
-        EACH(DTCONV_RELU)
-        EACH(DTCONV_RELU6)
-        EACH(DTCONV_LEAKY_RELU)
-        EACH(DTCONV_SIGMOID)
-        EACH(DTCONV_TANH)
-        default:
-            for (int64_t i = 0; i < pixels; i++) backward_pixel(co, NULL, dy + i * lddy, sum, DTCONV_LINEAR, alpha);
+#include "../cuda/activations.h"
     }
-#undef EACH
 }
 
 size_t DT(conv_bias_backward_workspace)(int64_t co) { return SLICES * dtconv_round((size_t)co * sizeof(real)); }

@@ -1,5 +1,6 @@
 /* The passes of all algorithms by name, behind one check of sizes and arguments; generated from the list in
  * dtconv_conv.h. */
+#include "activate.h"
 #include "conv_internal.h"
 
 #ifdef DTCONV_BFLOAT16
@@ -31,7 +32,7 @@ static int activates(const char *algorithm, const DT(conv_args) * a) {
     enum { IMAGES_OF_REALS = sizeof(elem) == sizeof(real) };
     const dtconv_activation before = a->prologue.mean ? a->prologue.activation : DTCONV_LINEAR;
     const int reads_relu6 = IMAGES_OF_REALS && !strcmp(algorithm, "direct");
-    if (a->activation > DTCONV_TANH) return 0;
+    if (!is_fused(a->activation)) return 0;
     return before <= DTCONV_RELU || !strcmp(algorithm, "depthwise") || (before == DTCONV_RELU6 && reads_relu6);
 }
 

@@ -235,19 +235,13 @@ INLINE void expand_normalized(side down, side across, int relu, int inside, cons
 /* Activations but ReLU, of the pixels of a tile. */
 NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alpha, vec *values) {
     real *x = (real *)values;
-#define EACH(kind)                                                               \
-    case kind:                                                                   \
-        for (int i = 0; i < pixels * V; i++) x[i] = activate(x[i], kind, alpha); \
+    switch ((int)activation) {
+#define FUSED(NAME, kind, f, gradient)                                                    \
+    case DTCONV_##NAME:                                                                   \
+        for (int i = 0; i < pixels * V; i++) x[i] = activate(x[i], DTCONV_##NAME, alpha); \
         break;
-    switch (activation) {
-        EACH(DTCONV_RELU6)
-        EACH(DTCONV_LEAKY_RELU)
-        EACH(DTCONV_SIGMOID)
-        EACH(DTCONV_TANH)
-        default:
-            break;
+#include "../cuda/activations.h"
     }
-#undef EACH
 }
 
 /* The same back to pixels; the last vector, where it is not whole, goes through a copy.  others: the activation, where

@@ -7,53 +7,48 @@
 
 enum { WIDTH = 32, HEIGHT = 8 };
 
-/* How an activation of batch normalization, and of a convolution, is coded: as in elementwise.cu. */
-enum { LINEAR, RELU, RELU6, LEAKY_RELU, SIGMOID, TANH, SILU = 18, HARD_SILU = 20 };
+enum activation {
+#define KIND(NAME, kind, f, gradient) NAME,
+#include "activations.h"
+};
 
 #include "functions.h"
+#define F(name) name##_
+#define PART __device__ inline
+#include "activation_parts.h"
 
-__device__ inline real activate(int kind, real alpha, real z) {
+__device__ inline real activate(int kind, real alpha, real x) {
+    const real p[] = {alpha};
     switch (kind) {
-        case RELU:
-            return z < 0 ? 0 : z;
-        case RELU6:
-            return z < 0 ? 0 : (z > 6 ? 6 : z);
-        case LEAKY_RELU:
-            return z < 0 ? alpha * z : z;
-        case SIGMOID:
-            return sigmoid_(z);
-        case TANH:
-            return tanh_(z);
-        case SILU:
-            return z * sigmoid_(z);
-        case HARD_SILU:
-            return z < -3 ? 0 : (z > 3 ? z : z * (z + 3) / 6);
+#define FUSED(NAME, kind, f, gradient) \
+    case NAME:                         \
+        return f;
+#define CURVED FUSED
+#include "activations.h"
     }
-    return z;
+    return x;
 }
 
-/* g act' from z, of those whose slope does not follow from y */
-__device__ inline real through_input(int kind, real z, real g) {
-    if (kind == SILU) {
-        const real s = sigmoid_(z);
-        return g * (s * (1 + z * (1 - s)));
+/* Whether the slope does not follow from y; g becomes g act' from x then. */
+__device__ inline bool through_input(int kind, real x, real &g) {
+    switch (kind) {
+#define CURVED(NAME, kind, f, gradient) \
+    case NAME:                          \
+        g = gradient;                   \
+        return true;
+#include "activations.h"
     }
-    return z <= -3 ? 0 : (z > 3 ? g : g * ((2 * z + 3) / 6));
+    return false;
 }
 
-/* g act' from y; where act is constant, g is left out: it may be infinite */
+/* g act' from y */
 __device__ inline real through(int kind, real alpha, real y, real g) {
+    const real p[] = {alpha};
     switch (kind) {
-        case RELU:
-            return y > 0 ? g : 0;
-        case RELU6:
-            return y > 0 && y < 6 ? g : 0;
-        case LEAKY_RELU:
-            return y > 0 ? g : (alpha == 0 ? 0 : alpha * g);
-        case SIGMOID:
-            return g * (y * (1 - y));
-        case TANH:
-            return g * (1 - y * y);
+#define FUSED(NAME, kind, f, gradient) \
+    case NAME:                         \
+        return gradient;
+#include "activations.h"
     }
     return g;
 }
@@ -77,10 +72,9 @@ __device__ inline pack<W> gradient(const normalization &a, int64_t row, int64_t 
         const pack<W> factor = load<W>(a.scale, j);
         for (int e = 0; e < W; e++) out.v[e] = away.v[e] * factor.v[e];
         if (a.beta) add(out, load<W>(a.beta, j));
-        if (a.kind == SILU || a.kind == HARD_SILU) {
-            for (int e = 0; e < W; e++) g.v[e] = through_input(a.kind, out.v[e], g.v[e]);
-            return g;
-        }
+        bool found = false;
+        for (int e = 0; e < W; e++) found = through_input(a.kind, out.v[e], g.v[e]);
+        if (found) return g;
         for (int e = 0; e < W; e++) out.v[e] = activate(a.kind, a.alpha, out.v[e]);
     }
     for (int e = 0; e < W; e++) g.v[e] = through(a.kind, a.alpha, out.v[e], g.v[e]);

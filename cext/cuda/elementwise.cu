@@ -1,213 +1,47 @@
 /* Element-wise operators over strided arrays: functions of one and of two arguments, copies, sums of two arrays.
  *
  * layout: dims, then the extents, then for each operand its strides, all in elements; none given: all operands are
- * dense and of one shape.  An operand that is broadcast has strides of 0.  The functions are those of
- * cext/nn/unary_spans.c and binary_spans.c.
+ * dense and of one shape.  An operand that is broadcast has strides of 0.  Those of
+ * one argument are in activations.h, those of two are cext/nn/binary_spans.c's.
  */
 #include "dtconv_cuda.h"
 
 enum unary {
-    LINEAR,
-    RELU,
-    RELU6,
-    LEAKY_RELU,
-    SIGMOID,
-    TANH,
-    ELU,
-    EXP,
-    SOFTPLUS,
-    HARD_SIGMOID,
-    SQRT,
-    RECIPROCAL,
-    AFFINE,
-    FROM_INPUT,
-    CLIP,
-    RELU_GENERAL,
-    GELU,
-    GELU_TANH,
-    SILU,
-    SOFTSIGN,
-    HARD_SILU,
-    MISH,
-    LOG_SIGMOID,
-    THRESHOLD,
-    TANH_SHRINK,
-    HARD_SHRINK,
-    SOFT_SHRINK,
-    SQUAREPLUS,
-    SPARSE_PLUS,
-    ABS,
-    SQUARE,
-    LOG,
-    POWER,
-    SIGN
+#define KIND(NAME, kind, f, gradient) NAME,
+#include "activations.h"
 };
 enum binary { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, POWER_OF, EQUAL };
 
 #include "functions.h"
+#define F(name) name##_
+#define PART __device__ inline
+#include "activation_parts.h"
 
 struct parameters {
     real p[3];
 };
-
-__device__ inline real gelu_inner(real x) { return (real)0.79788456080286535588 * (x + (real)0.044715 * x * x * x); }
 
 __device__ inline real normal_cdf(real x) { return (real)0.5 * erfc_(-x * (real)0.70710678118654752440); }
 
 __device__ inline real function(int kind, const parameters &a, real x) {
     const real *p = a.p;
     switch (kind) {
-        case RELU:
-            return x < 0 ? 0 : x;
-        case RELU6:
-            return x < 0 ? 0 : (x > 6 ? 6 : x);
-        case LEAKY_RELU:
-            return x < 0 ? p[0] * x : x;
-        case SIGMOID:
-            return sigmoid_(x);
-        case TANH:
-            return tanh_(x);
-        case ELU:
-            return p[1] * (x > 0 ? x : p[0] * expm1_(x / p[2]));
-        case EXP:
-            return exp_(x);
-        case SOFTPLUS:
-            return softplus_(x);
-        case CLIP:
-            return x < p[0] ? p[0] : (x > p[1] ? p[1] : x);
-        case HARD_SIGMOID: {
-            const real z = p[0] * x;
-            return z < (real)-0.5 ? 0 : (z > (real)0.5 ? 1 : z + (real)0.5);
-        }
-        case SQRT:
-            return sqrt_(x);
-        case RECIPROCAL:
-            return 1 / x;
-        case AFFINE:
-            return p[0] * x + p[1];
-        case RELU_GENERAL:
-            return x <= p[2] ? p[0] * (x - p[2]) : (x >= p[1] ? p[1] : x);
-        case GELU:
-            return x * normal_cdf(x);
-        case GELU_TANH:
-            return x * sigmoid_(2 * gelu_inner(x));
-        case SILU:
-            return x * sigmoid_(x);
-        case SOFTSIGN:
-            return x / (1 + (x < 0 ? -x : x));
-        case HARD_SILU:
-            return x < -3 ? 0 : (x > 3 ? x : x * (x + 3) / 6);
-        case MISH: {
-            const real e = exp_(x > 20 ? 20 : x), n = e * (e + 2);
-            return x * (n / (n + 2));
-        }
-        case LOG_SIGMOID:
-            return -softplus_(-x);
-        case THRESHOLD:
-            return x <= p[0] ? p[1] : x;
-        case TANH_SHRINK:
-            return x - tanh_(x);
-        case HARD_SHRINK:
-            return x > p[0] || x < -p[0] ? x : x - x;
-        case SOFT_SHRINK:
-            return x > p[0] ? x - p[0] : (x < -p[0] ? x + p[0] : x - x);
-        case SQUAREPLUS:
-            return (real)0.5 * (x + sqrt_(x * x + p[0]));
-        case SPARSE_PLUS:
-            return x <= -1 ? 0 : (x < 1 ? (real)0.25 * (x + 1) * (x + 1) : x);
-        case ABS:
-            return x < 0 ? -x : x;
-        case SQUARE:
-            return x * x;
-        case LOG:
-            return log_(x);
-        case POWER:
-            return pow_(x, p[0]);
-        case SIGN:
-            return x < 0 ? -1 : (x > 0 ? 1 : 0);
+#define KIND(NAME, kind, f, gradient) \
+    case NAME:                        \
+        return f;
+#include "activations.h"
     }
     return x;
 }
 
-/* slope * g, and 0 where the slope is 0, whatever g is */
-__device__ inline real sloped(real slope, real g) { return slope == 0 ? 0 : slope * g; }
-
-/* g f' from v, which is y for the kinds before FROM_INPUT and x for those behind it; where f is constant, g is left out
- */
+/* g f' from v: y or x, as the kind says */
 __device__ inline real through(int kind, const parameters &a, real v, real g) {
-    const real *p = a.p;
+    const real *p = a.p, x = v, y = v;
     switch (kind) {
-        case RELU:
-            return v > 0 ? g : 0;
-        case RELU6:
-            return v > 0 && v < 6 ? g : 0;
-        case LEAKY_RELU:
-            return v > 0 ? g : sloped(p[0], g);
-        case SIGMOID:
-            return g * (v * (1 - v));
-        case TANH:
-            return g * (1 - v * v);
-        case ELU:
-            return sloped(v > 0 ? p[1] : (v + p[1] * p[0]) / p[2], g);
-        case EXP:
-            return g * v;
-        case SOFTPLUS:
-            return g * -expm1_(-v);
-        case HARD_SIGMOID:
-            return v > 0 && v < 1 ? p[0] * g : 0;
-        case SQRT:
-            return g * ((real)0.5 / v);
-        case RECIPROCAL:
-            return g * (-v * v);
-        case AFFINE:
-            return p[0] * g;
-        case CLIP:
-            return v > p[0] && v < p[1] ? g : (v == p[0] || v == p[1] ? p[2] * g : 0);
-        case RELU_GENERAL:
-            return v <= p[2] ? sloped(p[0], g) : (v >= p[1] ? 0 : g);
-        case GELU:
-            return g * (normal_cdf(v) + v * (real)0.39894228040143267794 * exp_((real)-0.5 * v * v));
-        case GELU_TANH: {
-            const real x = v > 20 ? 20 : (v < -20 ? -20 : v), s = sigmoid_(2 * gelu_inner(x));
-            return g * (s + 2 * x * s * (1 - s) * (real)0.79788456080286535588 * (1 + 3 * (real)0.044715 * x * x));
-        }
-        case SILU: {
-            const real s = sigmoid_(v);
-            return g * (s * (1 + v * (1 - s)));
-        }
-        case SOFTSIGN: {
-            const real d = 1 + (v < 0 ? -v : v);
-            return g * (1 / (d * d));
-        }
-        case HARD_SILU:
-            return v <= -3 ? 0 : (v > 3 ? g : g * ((2 * v + 3) / 6));
-        case MISH: {
-            const real e = exp_(v > 20 ? 20 : v), n = e * (e + 2);
-            return g * (n / (n + 2) + (v > 20 ? 0 : v * 4 * e * (e + 1) / ((n + 2) * (n + 2))));
-        }
-        case LOG_SIGMOID:
-            return g * sigmoid_(-v);
-        case THRESHOLD:
-            return v > p[0] ? g : 0;
-        case TANH_SHRINK:
-            return g * (tanh_(v) * tanh_(v));
-        case HARD_SHRINK:
-        case SOFT_SHRINK:
-            return v > p[0] || v < -p[0] ? g : 0;
-        case SQUAREPLUS:
-            return sloped((real)0.5 * (1 + v / sqrt_(v * v + p[0])), g);
-        case SPARSE_PLUS:
-            return v <= -1 ? 0 : (v < 1 ? g * ((real)0.5 * (v + 1)) : g);
-        case ABS:
-            return v < 0 ? -g : (v > 0 ? g : 0);
-        case SQUARE:
-            return g * (2 * v);
-        case LOG:
-            return g * (1 / v);
-        case POWER:
-            return p[0] == 0 ? 0 : g * (p[0] * pow_(v, p[0] - 1));
-        case SIGN:
-            return 0;
+#define KIND(NAME, kind, f, gradient) \
+    case NAME:                        \
+        return gradient;
+#include "activations.h"
     }
     return g;
 }

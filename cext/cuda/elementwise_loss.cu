@@ -1,5 +1,4 @@
-/* Losses that are a mean (DIVERGENCE: a sum) of a function of prediction and truth: cext/nn/elementwise_loss.c has the
- * formulas, the same kinds in the same order.
+/* Losses that are a mean (some: a sum) of a function of prediction and truth: elementwise_losses.h has the formulas.
  *
  * A warp has one sample: k elements that lie `inner` apart; their sum is double.  signs: 0 where all labels of a hinge
  * loss are 0 or 1 and stand for -1 and 1; none given: they stand for themselves.
@@ -8,98 +7,54 @@
 #include "functions.h"
 
 enum kind {
-    SQUARED,
-    ABSOLUTE,
-    PERCENTAGE,
-    LOGARITHMIC,
-    HUBER,
-    LOG_COSH,
-    HINGE,
-    SQUARED_HINGE,
-    POISSON,
-    DIVERGENCE,
-    BINARY,
-    BINARY_SCORES,
-    SIGMOID
+#define LOSS(NAME, kind, value, slope) NAME,
+#include "elementwise_losses.h"
 };
 
-__device__ inline real size_of(real v) { return v < 0 ? -v : v; }
-__device__ inline real between(real v, real low, real high) { return v < low ? low : (v > high ? high : v); }
-__device__ inline real sign_of(real v) { return (real)(v > 0) - (real)(v < 0); }
-__device__ inline real larger(real v, real w) { return v < w ? w : v; }
+__device__ inline real abs_(real v) { return v < 0 ? -v : v; }
+#define F(name) name##_
+#define PARTS __device__ inline
+#include "elementwise_losses.h"
 
-/* t: smoothed, or with its sign, as the kind wants it */
+/* t: as truth_of gives it */
 __device__ inline real value_of(int kind, real a, real x, real t) {
     const real e = x - t;
     switch (kind) {
-        case SQUARED:
-            return e * e;
-        case ABSOLUTE:
-            return size_of(e);
-        case PERCENTAGE:
-            return 100 * size_of(e) / larger(size_of(t), a);
-        case LOGARITHMIC: {
-            const real u = log_(larger(x, a) + 1) - log_(larger(t, a) + 1);
-            return u * u;
-        }
-        case HUBER:
-            return size_of(e) <= a ? e * e / 2 : a * size_of(e) - a * a / 2;
-        case LOG_COSH:
-            return size_of(e) + log1p_(exp_(-2 * size_of(e))) - (real)0.69314718055994531;
-        case HINGE:
-            return larger(1 - t * x, 0);
-        case SQUARED_HINGE: {
-            const real margin = larger(1 - t * x, 0);
-            return margin * margin;
-        }
-        case POISSON:
-            return x - t * log_(x + a);
-        case DIVERGENCE: {
-            const real u = between(t, a, 1);
-            return u * log_(u / between(x, a, 1));
-        }
-        case BINARY: {
-            const real v = between(x, a, 1 - a);
-            return -(t * log_(v) + (1 - t) * log_(1 - v));
-        }
+#define LOSS(NAME, kind, value, slope) \
+    case NAME:                         \
+        return value;
+#include "elementwise_losses.h"
     }
-    return larger(x, 0) - x * t + log1p_(exp_(-size_of(x)));
+    return e;
 }
 
 __device__ inline real slope_of(int kind, real a, real x, real t) {
     const real e = x - t;
     switch (kind) {
-        case SQUARED:
-            return 2 * e;
-        case ABSOLUTE:
-            return sign_of(e);
-        case PERCENTAGE:
-            return 100 * sign_of(e) / larger(size_of(t), a);
-        case LOGARITHMIC:
-            return x > a ? 2 * (log_(x + 1) - log_(larger(t, a) + 1)) / (x + 1) : 0;
-        case HUBER:
-            return between(e, -a, a);
-        case LOG_COSH:
-            return 1 - 2 / (1 + exp_(2 * e));
-        case HINGE:
-            return t * x < 1 ? -t : 0;
-        case SQUARED_HINGE:
-            return -2 * t * larger(1 - t * x, 0);
-        case POISSON:
-            return 1 - t / (x + a);
-        case DIVERGENCE:
-            return x >= a && x <= 1 ? -between(t, a, 1) / x : 0;
-        case BINARY:
-            return x >= a && x <= 1 - a ? (x - t) / (x * (1 - x)) : 0;
-        case BINARY_SCORES:
-            return sigmoid_(x) - t;
+#define LOSS(NAME, kind, value, slope) \
+    case NAME:                         \
+        return slope;
+#include "elementwise_losses.h"
     }
-    return x - t; /* x is the sigmoid */
+    return e;
 }
 
 __device__ inline real truth_of(int kind, real smoothing, bool with_sign, real t) {
-    if (kind >= BINARY) return t * (1 - smoothing) + smoothing / 2;
+    switch (kind) {
+#define SMOOTHED(NAME, kind, value, slope) case NAME:
+#include "elementwise_losses.h"
+        return t * (1 - smoothing) + smoothing / 2;
+    }
     return with_sign ? 2 * t - 1 : t;
+}
+
+__device__ inline bool is_summed(int kind) {
+    switch (kind) {
+#define SUMMED(NAME, kind, value, slope) case NAME:
+#include "elementwise_losses.h"
+        return true;
+    }
+    return false;
 }
 
 /* found = how many labels are neither 0 nor 1, by one block */
@@ -128,7 +83,7 @@ GLOBAL loss_forward(int64_t samples, int64_t k, int64_t inner, int64_t kind, dou
         if (p) p[i] = sigmoid_(v);
     }
     sum = warp_sum(sum);
-    if (lane == 0) loss[sample] = (real)(kind == DIVERGENCE ? sum : sum / (double)k);
+    if (lane == 0) loss[sample] = (real)(is_summed((int)kind) ? sum : sum / (double)k);
 }
 KERNEL(loss_forward)
 
@@ -139,7 +94,7 @@ GLOBAL loss_backward(int64_t n, int64_t k, int64_t inner, int64_t kind, double a
     const bool with_sign = signs && signs[0] == 0;
     FOR_EACH(i, n) {
         const int64_t sample = i / (k * inner) * inner + i % inner;
-        const real v = x[i], factor = dloss ? (kind == DIVERGENCE ? dloss[sample] : dloss[sample] / (real)k) : 0;
+        const real v = x[i], factor = dloss ? (is_summed((int)kind) ? dloss[sample] : dloss[sample] / (real)k) : 0;
         const real slope = slope_of((int)kind, (real)a, v, truth_of((int)kind, (real)smoothing, with_sign, t[i]));
         real value = slope == 0 ? 0 : slope * factor;
         if (dp) value += dp[i] * v * (1 - v);

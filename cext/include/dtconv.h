@@ -63,18 +63,20 @@ void dtconv_set_cache_bytes(int level, int64_t bytes);
  * "x86-64-v4-bf16" (AVX-512 BF16). */
 const char *dtconv_level(void);
 
-/* Activations that are fused into other operators: those whose derivative follows from the output y alone, and two that
- * batch normalization has and what reads through it.  alpha: the slope of LEAKY_RELU below zero; unused elsewhere. */
+/* Activations and other functions of one argument, by the table.  Operators fuse those up to TANH; batch normalization,
+ * and what reads through it, SILU and HARD_SILU besides.  alpha: the slope of LEAKY_RELU below zero. */
 typedef enum {
-    DTCONV_LINEAR = 0,
-    DTCONV_RELU = 1,
-    DTCONV_RELU6 = 2,
-    DTCONV_LEAKY_RELU = 3,
-    DTCONV_SIGMOID = 4,
-    DTCONV_TANH = 5,
-    DTCONV_SILU = 18, /* codes of dtconv_unary */
-    DTCONV_HARD_SILU = 20,
+#define KIND(NAME, kind, f, gradient) DTCONV_##NAME,
+#include "../cuda/activations.h"
+    DTCONV_ACTIVATIONS
 } dtconv_activation;
+
+/* The kind of a code, as Python calls it, and whether it is "fused", "from output" or "from input"; NULL behind the
+ * last one. */
+const char *dtconv_activation_kind(int code, const char **group);
+
+/* The kind of loss of a code of dtconv_loss; NULL behind the last one. */
+const char *dtconv_loss_kind(int code);
 
 /* Sets a counter that other processes read, after everything that was written before, by all threads of this one. */
 void dtconv_publish(int64_t *counter, int64_t value);

@@ -8,24 +8,32 @@
 
 #include "dtconv_vector.h"
 
-/* A switch that runs CALL(act), with a constant for each activation that may follow a normalization. */
-#define FOR_ACTIVATIONS(activation, CALL) \
-    switch (activation) {                 \
-        case DTCONV_RELU:                 \
-            CALL(DTCONV_RELU);            \
-            break;                        \
-        case DTCONV_RELU6:                \
-            CALL(DTCONV_RELU6);           \
-            break;                        \
-        case DTCONV_SILU:                 \
-            CALL(DTCONV_SILU);            \
-            break;                        \
-        case DTCONV_HARD_SILU:            \
-            CALL(DTCONV_HARD_SILU);       \
-            break;                        \
-        default:                          \
-            CALL(DTCONV_LINEAR);          \
+/* K(NAME, f of z, g f' of z, ...) for those that may follow a normalization, behind LINEAR: formulas of vectors.  Where
+ * f is constant, g is left out, for it may be infinite. */
+#define AFTER_NORMALIZATION(K, ...)                                                      \
+    K(RELU, positive(z), where(z > 0, g, (vec){0}), __VA_ARGS__)                         \
+    K(RELU6, capped(6, positive(z)), where((z > 0) & (z < 6), g, (vec){0}), __VA_ARGS__) \
+    K(SILU, silu(z), g *silu_gradient(z), __VA_ARGS__)                                   \
+    K(HARD_SILU, where(z < -3, (vec){0}, z * capped(6, z + 3) * (real)(1.0 / 6)),        \
+      where(z <= -3, (vec){0}, g * where(z > 3, (vec){0} + 1, (2 * z + 3) * (real)(1.0 / 6))), __VA_ARGS__)
+
+/* A switch that runs CALL(act), with a constant for each of these. */
+#define FOR_ACTIVATIONS(activation, CALL)       \
+    switch ((int)(activation)) {                \
+        AFTER_NORMALIZATION(CALL_OF_CASE, CALL) \
+        default:                                \
+            CALL(DTCONV_LINEAR);                \
     }
+#define CALL_OF_CASE(NAME, f, gradient, CALL) \
+    case DTCONV_##NAME:                       \
+        CALL(DTCONV_##NAME);                  \
+        break;
+#define VALUE_OF_CASE(NAME, f, gradient, _) \
+    case DTCONV_##NAME:                     \
+        return f;
+#define GRADIENT_OF_CASE(NAME, f, gradient, _) \
+    case DTCONV_##NAME:                        \
+        return gradient;
 
 /* Beyond -FARTHEST and FARTHEST sigmoid is taken as there, at the end of normal numbers. */
 enum { FARTHEST = sizeof(real) == sizeof(double) ? 708 : 87 };
@@ -52,29 +60,24 @@ INLINE vec exponential(vec x) {
 /* 1 / (1 + exp(-x)) for such x. */
 INLINE vec sigmoid(vec x) { return 1 / (exponential(-x) + 1); }
 
+INLINE vec silu(vec z) {
+    const vec above = raised(-FARTHEST, z);
+    return above * sigmoid(capped(FARTHEST, above));
+}
+
+INLINE vec silu_gradient(vec z) {
+    const vec near = raised(-FARTHEST, capped(FARTHEST, z)), s = sigmoid(near);
+    return s * (1 + near * (1 - s));
+}
+
 INLINE vec activated(dtconv_activation act, vec z) {
-    if (act == DTCONV_RELU) return positive(z);
-    if (act == DTCONV_RELU6) return capped(6, positive(z));
-    if (act == DTCONV_SILU) {
-        const vec above = raised(-FARTHEST, z);
-        return above * sigmoid(capped(FARTHEST, above));
-    }
-    if (act == DTCONV_HARD_SILU) return where(z < -3, (vec){0}, z * capped(6, z + 3) * (real)(1.0 / 6));
+    switch ((int)act) { AFTER_NORMALIZATION(VALUE_OF_CASE, ) }
     return z;
 }
 
-/* g times the slope of the activation at z; where that is 0, g is left out, for it may be infinite. */
+/* g times the slope of the activation at z */
 INLINE vec through_slope(dtconv_activation act, vec g, vec z) {
-    if (act == DTCONV_RELU) return where(z > 0, g, (vec){0});
-    if (act == DTCONV_RELU6) return where((z > 0) & (z < 6), g, (vec){0});
-    if (act == DTCONV_SILU) {
-        const vec near = raised(-FARTHEST, capped(FARTHEST, z)), s = sigmoid(near);
-        return g * (s * (1 + near * (1 - s)));
-    }
-    if (act == DTCONV_HARD_SILU) {
-        const vec slope = (2 * z + 3) * (real)(1.0 / 6);
-        return where(z <= -3, (vec){0}, g * where(z > 3, (vec){0} + 1, slope));
-    }
+    switch ((int)act) { AFTER_NORMALIZATION(GRADIENT_OF_CASE, ) }
     return g;
 }
 

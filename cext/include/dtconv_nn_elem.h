@@ -13,46 +13,6 @@
 #ifndef DTCONV_NN_ELEM_KINDS
 #define DTCONV_NN_ELEM_KINDS
 
-/* y = f(x; p0, p1, p2).  The derivative is computed from y for the kinds of the first group, from x for the others.
- * Codes up to 5, and those of SILU and HARD_SILU, are those of dtconv_activation. */
-typedef enum {
-    DTCONV_UNARY_LINEAR = 0,
-    DTCONV_UNARY_RELU = 1,
-    DTCONV_UNARY_RELU6 = 2,
-    DTCONV_UNARY_LEAKY_RELU = 3, /* p0: slope */
-    DTCONV_UNARY_SIGMOID = 4,
-    DTCONV_UNARY_TANH = 5,
-    DTCONV_UNARY_ELU, /* x > 0 ? p1 x : p1 p0 expm1(x / p2): elu, selu, celu */
-    DTCONV_UNARY_EXP,
-    DTCONV_UNARY_SOFTPLUS,
-    DTCONV_UNARY_HARD_SIGMOID, /* min(max(p0 x + 1/2, 0), 1) */
-    DTCONV_UNARY_SQRT,
-    DTCONV_UNARY_RECIPROCAL,
-    DTCONV_UNARY_AFFINE,       /* p0 x + p1 */
-    DTCONV_UNARY_FROM_INPUT,   /* no kind: those that follow need x for the derivative */
-    DTCONV_UNARY_CLIP,         /* min(max(x, p0), p1); p2: the derivative where x is one of both */
-    DTCONV_UNARY_RELU_GENERAL, /* p0: slope, p1: maximum, p2: threshold */
-    DTCONV_UNARY_GELU,
-    DTCONV_UNARY_GELU_TANH,
-    DTCONV_UNARY_SILU,
-    DTCONV_UNARY_SOFTSIGN,
-    DTCONV_UNARY_HARD_SILU,
-    DTCONV_UNARY_MISH,
-    DTCONV_UNARY_LOG_SIGMOID,
-    DTCONV_UNARY_THRESHOLD, /* x > p0 ? x : p1 */
-    DTCONV_UNARY_TANH_SHRINK,
-    DTCONV_UNARY_HARD_SHRINK, /* |x| > p0 ? x : 0 */
-    DTCONV_UNARY_SOFT_SHRINK, /* sign(x) max(|x| - p0, 0) */
-    DTCONV_UNARY_SQUAREPLUS,  /* (x + sqrt(x^2 + p0)) / 2 */
-    DTCONV_UNARY_SPARSE_PLUS,
-    DTCONV_UNARY_ABS,
-    DTCONV_UNARY_SQUARE,
-    DTCONV_UNARY_LOG,
-    DTCONV_UNARY_POWER, /* x^p0 */
-    DTCONV_UNARY_SIGN,
-    DTCONV_UNARY_KINDS
-} dtconv_unary;
-
 typedef enum {
     DTCONV_BINARY_ADD = 0,
     DTCONV_BINARY_SUBTRACT,
@@ -75,7 +35,7 @@ typedef enum {
 
 #endif
 
-/* y = f(x).  layout: x, y. */
+/* y = f(x; p[0], p[1], p[2]); kind: a dtconv_activation.  layout: x, y. */
 dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const elem *x, elem *y);
 
 /* dx (+)= dy f'(v), v = y or x as the kind says.  layout: v, dy, dx. */

@@ -60,23 +60,12 @@ dtconv_status DT(cross_entropy_backward)(int64_t outer, int64_t k, int64_t inner
 #ifndef DTCONV_LOSS_KINDS
 #define DTCONV_LOSS_KINDS
 typedef enum {
-    DTCONV_LOSS_SQUARED = 0,       /* (x - t)^2 */
-    DTCONV_LOSS_ABSOLUTE = 1,      /* |x - t| */
-    DTCONV_LOSS_PERCENTAGE = 2,    /* 100 |x - t| / max(|t|, a) */
-    DTCONV_LOSS_LOGARITHMIC = 3,   /* (log(max(x, a) + 1) - log(max(t, a) + 1))^2 */
-    DTCONV_LOSS_HUBER = 4,         /* e^2 / 2 where |e| <= a, else a |e| - a^2 / 2;  e = x - t */
-    DTCONV_LOSS_LOG_COSH = 5,      /* log(cosh(x - t)) */
-    DTCONV_LOSS_HINGE = 6,         /* max(1 - t x, 0); labels that are all 0 or 1 stand for -1 and 1 */
-    DTCONV_LOSS_SQUARED_HINGE = 7, /* max(1 - t x, 0)^2, likewise */
-    DTCONV_LOSS_POISSON = 8,       /* x - t log(x + a) */
-    DTCONV_LOSS_DIVERGENCE = 9,    /* summed: t log(t / x), both clipped to [a, 1] */
-    DTCONV_LOSS_BINARY = 10,       /* -t log(x) - (1 - t) log(1 - x), x clipped to [a, 1 - a]; t smoothed towards 1/2 */
-    DTCONV_LOSS_BINARY_SCORES = 11, /* the same with x -> sigmoid(x), not clipped */
-    DTCONV_LOSS_SIGMOID = 12,       /* the same; forward writes the sigmoid p, backward reads it as x */
+#define LOSS(NAME, kind, value, slope) DTCONV_LOSS_##NAME,
+#include "../cuda/elementwise_losses.h"
 } dtconv_loss;
 #endif
 
-/* a: epsilon or delta, see above; smoothing: of the BINARY kinds.  p: only for DTCONV_LOSS_SIGMOID. */
+/* a: epsilon or delta, see the table; smoothing: of the BINARY kinds.  p: only for DTCONV_LOSS_SIGMOID. */
 dtconv_status DT(elementwise_loss_forward)(int64_t outer, int64_t k, int64_t inner, dtconv_loss kind, real a,
                                            real smoothing, const real *x, const real *t, real *p, real *loss);
 dtconv_status DT(elementwise_loss_backward)(int64_t outer, int64_t k, int64_t inner, dtconv_loss kind, real a,

@@ -15,7 +15,7 @@ dtconv_status DT(gemm_batched)(int64_t outer, int64_t inner, const int64_t *offs
                                real *c, int64_t ldc, int accumulate, void *workspace, size_t bytes);
 
 /* y = f(z), z = x w + bias + residual: x (m, k), w (k, n), y (m, n) with rows ldx, n, ldy apart; bias (n) and residual
- * (m, n; rows ldr apart) may be NULL, and residual may be y.  kind, p: f, a dtconv_unary with its parameters.
+ * (m, n; rows ldr apart) may be NULL, and residual may be y.  kind, p: f, a dtconv_activation with its parameters.
  * z (m, n; rows n apart): NULL, or where z is kept; f is applied to each block while it is in cache. */
 dtconv_status DT(dense_forward)(int64_t m, int64_t n, int64_t k, const real *x, int64_t ldx, const real *w,
                                 const real *bias, const real *residual, int64_t ldr, int kind, const real *p, real *z,

@@ -38,7 +38,7 @@ static void finish_block(const void *context, int64_t i, int64_t m, int64_t j, i
             add_row(width, f->bias ? f->bias + j + at : NULL,
                     f->residual ? f->residual + (i + row) * f->ldr + j + at : NULL, z);
             real *y = f->y ? f->y + (i + row) * f->ldy + j + at : z;
-            if (f->f.kind != DTCONV_UNARY_LINEAR) DT(unary_forward_span)(&f->f, width, (const real *const[]){z}, y);
+            if (f->f.kind != DTCONV_LINEAR) DT(unary_forward_span)(&f->f, width, (const real *const[]){z}, y);
         }
     }
 }
@@ -50,7 +50,7 @@ dtconv_status DT(dense_forward)(int64_t m, int64_t n, int64_t k, const real *x, 
     const int adds = residual == y; /* the product is added to what lies there */
     const DT(unary_context) activation = {kind, 0, {p[0], p[1], p[2]}};
     const finish f = {bias, adds ? NULL : residual, ldr, activation, z ? y : NULL, ldy};
-    const int plain = !f.bias && !f.residual && kind == DTCONV_UNARY_LINEAR;
+    const int plain = !f.bias && !f.residual && kind == DTCONV_LINEAR;
     if (adds && (z || ldr != ldy)) return DTCONV_ARGUMENT;
     const DT(gemm_args) args = {
         .m = m,

@@ -97,22 +97,20 @@ INLINE real maximum(const real *x, int64_t k, int64_t stride) {
     return lane[0];
 }
 
-/* The activation of a fused operator; `code` is a constant wherever this is inlined.  NaN stays NaN. */
-INLINE real activate(int code, real alpha, real v) {
+/* The activation of a fused operator; `code` is a constant wherever this is inlined. */
+INLINE real activate(int code, real alpha, real x) {
+    const real p[] = {alpha};
     switch (code) {
-        case DTCONV_RELU:
-            return v < 0 ? 0 : v;
-        case DTCONV_RELU6:
-            return v < 0 ? 0 : (v > 6 ? 6 : v);
-        case DTCONV_LEAKY_RELU:
-            return v < 0 ? alpha * v : v;
-        case DTCONV_SIGMOID:
-            return 1 / (1 + fast_exp(-v));
-        case DTCONV_TANH:
-            return 1 - 2 / (1 + fast_exp(2 * v));
-        default:
-            return v;
+#define sigmoid_of(x) (1 / (1 + fast_exp(-(x))))
+#define tanh_of(x) (1 - 2 / (1 + fast_exp(2 * (x))))
+#define F(name) name##_of
+#define FUSED(NAME, kind, f, gradient) \
+    case DTCONV_##NAME:                \
+        return f;
+#include "../cuda/activations.h"
     }
+    return x;
+#undef F
 }
 
 #endif

@@ -3,11 +3,7 @@
 #include "dtconv_nn_elem.h"
 #include "spans.h"
 
-_Static_assert((int)DTCONV_UNARY_TANH == DTCONV_TANH && (int)DTCONV_UNARY_SILU == DTCONV_SILU &&
-                   (int)DTCONV_UNARY_HARD_SILU == DTCONV_HARD_SILU,
-               "dtconv_activation has the codes of dtconv_unary");
-
-static int valid(int kind) { return kind >= 0 && kind < DTCONV_UNARY_KINDS && kind != DTCONV_UNARY_FROM_INPUT; }
+static int valid(int kind) { return kind >= 0 && kind < DTCONV_ACTIVATIONS; }
 
 dtconv_status DT(unary_forward)(int kind, const real *p, const int64_t *layout, const elem *x, elem *y) {
     if (!valid(kind)) return DTCONV_ARGUMENT;

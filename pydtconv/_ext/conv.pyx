@@ -23,6 +23,18 @@ cdef extern from "dtconv_any.h" nogil:
     size_t dtconv_conv_bias_backward_workspace(dtconv_dtype, int64_t co)
     int dtconv_conv_bias_forward(...)
     int dtconv_conv_bias_backward(...)
+    const char *dtconv_activation_kind(int code, const char **group)
+
+
+def activations() -> dict:
+    """Functions of one argument by kind, in the order of their codes: "fused", "from output" or "from input"."""
+    cdef const char *group = NULL
+    cdef const char *kind = dtconv_activation_kind(0, &group)
+    found = {}
+    while kind != NULL:
+        found[kind.decode()] = group.decode()
+        kind = dtconv_activation_kind(len(found), &group)
+    return found
 
 
 def exists(str algorithm, str direction, str dtype="float32") -> bool:

@@ -25,6 +25,7 @@ cdef extern from "dtconv_any.h" nogil:
 
     int dtconv_elementwise_loss_forward(...)
     int dtconv_elementwise_loss_backward(...)
+    const char *dtconv_loss_kind(int code)
 
     int dtconv_weighted_mean_forward(...)
     int dtconv_weighted_mean_backward(...)
@@ -44,6 +45,14 @@ cdef int check_labels(int status) except -1 nogil:
 
 
 # ---- softmax: x is (outer * k * inner / columns, columns) with columns = k where inner is 1 ----
+
+def kinds() -> list:
+    """The kinds of losses of elements, in the order of their codes (cext/cuda/elementwise_losses.h)."""
+    found = []
+    while dtconv_loss_kind(len(found)) != NULL:
+        found.append(dtconv_loss_kind(len(found)).decode())
+    return found
+
 
 def softmax_forward(int64_t outer, int64_t k, int64_t inner, bint logarithm, const floating[:, :] x, floating[:, :] y):
     with nogil:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv._ext import conv as ext
 from pydtconv._ext import ukr
+from pydtconv.conv.activations import CODES, FUSED, OF_NORMALIZED
 from pydtconv.conv.arrays import (
     as_planes,
     check_array,
@@ -28,10 +29,8 @@ Normalization = tuple[np.ndarray, np.ndarray, np.ndarray | None, str | None]
 #: an image, its normalization, and two vectors for sums over its pixels
 Reductions = tuple[np.ndarray, Normalization, np.ndarray, np.ndarray]
 
-#: codes of dtconv_activation, by kind: of what may follow a convolution
-ACTIVATIONS = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "leaky_relu": 3, "sigmoid": 4, "tanh": 5}
-#: the same of what may follow a normalization that is not in memory
-AFTER_NORMALIZATION = {None: 0, "linear": 0, "relu": 1, "relu6": 2, "silu": 18, "hard_silu": 20}
+#: codes of what may follow a normalization that is not in memory
+AFTER_NORMALIZATION = {kind: CODES[kind] for kind in OF_NORMALIZED}
 #: by direction, the names of image, filters and result's image: the one that is written is "out"
 NAMES = {"forward": ("x", "w", "out"), "backward_data": ("out", "w", "dy"), "backward_weights": ("x", "out", "dy")}
 
@@ -70,7 +69,7 @@ def bind(
     """A pass of p bound to its arrays: a callable that allocates nothing; run it with `run`.
 
     x (n, *spatial, ci), w (*kernel, ci // groups, co), y (n, *out, co), or their gradients; the pass's own output among
-    them is written.  x and y may be channel slices.  bias (co,), activation (a key of ACTIVATIONS) and alpha: epilogue
+    them is written.  x and y may be channel slices.  bias (co,), activation (a key of FUSED) and alpha: epilogue
     of forward.  accumulate: add to dx (backward_data).  moments: mean and variance (co,) each of y over all pixels, to
     be written by a forward whose row of the table says that it gathers them.  prologue: mean, scale, beta (ci,) each,
     and an activation: x is taken as act((x - mean) * scale + beta), where the row of
@@ -94,10 +93,10 @@ def bind(
     arrays = _Arrays(p, direction, algorithm)
     x, y, residual = (in_memory(value) for value in (x, y, residual))
     ldx, ldy = arrays.add_operands(x, w, y)
-    if direction != "forward" and (bias is not None or residual is not None or ACTIVATIONS.get(activation)):
+    if direction != "forward" and (bias is not None or residual is not None or FUSED.get(activation)):
         raise ValueError(f"bias, residual and activation: expected none in {direction}, they belong to forward")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
+    if activation not in FUSED:
+        raise ValueError(f"activation: expected one of {', '.join(map(str, FUSED))}, got {activation!r}")
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
     ldr = arrays.add_epilogue(bias, residual, y, ldy)
@@ -116,7 +115,7 @@ def bind(
         ldx,
         ldy,
         bias,
-        ACTIVATIONS[activation],
+        FUSED[activation],
         alpha,
         accumulate,
         mean,

@@ -6,6 +6,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import winograd as ext
+from pydtconv.conv.activations import FUSED
 from pydtconv.conv.arrays import (
     as_planes,
     check_array,
@@ -15,7 +16,7 @@ from pydtconv.conv.arrays import (
     in_memory,
     pixel_stride,
 )
-from pydtconv.conv.bound import ACTIVATIONS, run
+from pydtconv.conv.bound import run
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
 
@@ -80,14 +81,14 @@ class TransformedFilters:
             check_array(bias, "bias", (p.co,), p.real)
             check_dense(bias, "bias")
             inputs += (bias,)
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation: expected one of {', '.join(map(str, ACTIVATIONS))}, got {activation!r}")
-        if backward and (bias is not None or ACTIVATIONS[activation]):
+        if activation not in FUSED:
+            raise ValueError(f"activation: expected one of {', '.join(map(str, FUSED))}, got {activation!r}")
+        if backward and (bias is not None or FUSED[activation]):
             raise ValueError("bias and activation: expected none in backward_data, they belong to forward")
         check_output(result, "out", inputs)
         x, y = (result, source) if backward else (source, result)
         ldx, ldy = pixel_stride(x, "out" if backward else "x"), pixel_stride(y, "dy" if backward else "out")
-        code = ACTIVATIONS[activation]
+        code = FUSED[activation]
         with config.hold_num_threads():
             run(
                 lambda space: ext.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 #: of NVIDIA's compiler; functions within kernels (lambdas) are the device's
 NVRTC_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
-HEADERS = ("dtconv_cuda.h", "functions.h")
+HEADERS = ("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h")
 
 
 @cache
@@ -39,7 +39,7 @@ def text_of(file: str) -> str:
     text = (folder() / f"{file}.cu").read_text()
     for name in HEADERS:
         header, line = (folder() / name).read_text(), f'#include "{name}"'
-        text = text.replace(line, f'#line 1 "{name}"\n{header}\n#line 1 "{file}.cu"', 1)
+        text = text.replace(line, f'#line 1 "{name}"\n{header}\n#line 1 "{file}.cu"')
     return text
 
 

@@ -26,7 +26,7 @@ class Prologue:
     """What an operator makes of an image as it reads it: act((x - mean) * scale + beta).
 
     mean, scale and beta are vectors of its channels, or in a plan where they lie; beta may be None.
-    activation: one of ops.normalization.FROM_NORMALIZED.
+    activation: one of conv.activations.OF_NORMALIZED.
     """
 
     mean: Any

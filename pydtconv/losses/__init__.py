@@ -6,179 +6,37 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from pydtconv.losses.crossentropy import (
-    BinaryCrossentropy,
-    BinaryFocalCrossentropy,
-    CategoricalCrossentropy,
-    CategoricalFocalCrossentropy,
-    SparseCategoricalCrossentropy,
-    binary_crossentropy,
-    binary_focal_crossentropy,
-    categorical_crossentropy,
-    categorical_focal_crossentropy,
-    sparse_categorical_crossentropy,
-)
-from pydtconv.losses.loss import Loss, LossFunctionWrapper
-from pydtconv.losses.overlap import (
-    CategoricalGeneralizedCrossEntropy,
-    Circle,
-    Dice,
-    Tversky,
-    categorical_generalized_cross_entropy,
-    circle,
-    dice,
-    tversky,
-)
-from pydtconv.losses.regression import (
-    CategoricalHinge,
-    CosineSimilarity,
-    Hinge,
-    Huber,
-    KLDivergence,
-    LogCosh,
-    MeanAbsoluteError,
-    MeanAbsolutePercentageError,
-    MeanSquaredError,
-    MeanSquaredLogarithmicError,
-    Poisson,
-    SquaredHinge,
-    categorical_hinge,
-    cosine_similarity,
-    hinge,
-    huber,
-    kl_divergence,
-    log_cosh,
-    mean_absolute_error,
-    mean_absolute_percentage_error,
-    mean_squared_error,
-    mean_squared_logarithmic_error,
-    poisson,
-    squared_hinge,
-)
-from pydtconv.losses.sequences import CTC, ctc
+from pydtconv.losses import crossentropy, overlap, regression, sequences
+from pydtconv.losses.crossentropy import *  # noqa: F403
+from pydtconv.losses.loss import Loss as Loss
+from pydtconv.losses.loss import LossFunctionWrapper as LossFunctionWrapper
+from pydtconv.losses.overlap import *  # noqa: F403
+from pydtconv.losses.regression import *  # noqa: F403
+from pydtconv.losses.sequences import *  # noqa: F403
 from pydtconv.naming import to_snake_case
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.suggest import refusal
 
-_CLASSES: tuple[Any, ...] = (
-    CTC,
-    BinaryCrossentropy,
-    BinaryFocalCrossentropy,
-    CategoricalCrossentropy,
-    CategoricalFocalCrossentropy,
-    CategoricalGeneralizedCrossEntropy,
-    CategoricalHinge,
-    Circle,
-    CosineSimilarity,
-    Dice,
-    Hinge,
-    Huber,
-    KLDivergence,
-    LogCosh,
-    MeanAbsoluteError,
-    MeanAbsolutePercentageError,
-    MeanSquaredError,
-    MeanSquaredLogarithmicError,
-    Poisson,
-    SparseCategoricalCrossentropy,
-    SquaredHinge,
-    Tversky,
-)
-_FUNCTIONS: tuple[Any, ...] = (
-    binary_crossentropy,
-    binary_focal_crossentropy,
-    categorical_crossentropy,
-    categorical_focal_crossentropy,
-    categorical_generalized_cross_entropy,
-    categorical_hinge,
-    circle,
-    cosine_similarity,
-    ctc,
-    dice,
-    hinge,
-    huber,
-    kl_divergence,
-    log_cosh,
-    mean_absolute_error,
-    mean_absolute_percentage_error,
-    mean_squared_error,
-    mean_squared_logarithmic_error,
-    poisson,
-    sparse_categorical_crossentropy,
-    squared_hinge,
-    tversky,
-)
+_OBJECTS: dict[str, Any] = {
+    name: globals()[name] for file in (crossentropy, overlap, regression, sequences) for name in file.__all__
+}
 _ALIASES = {
-    "bce": binary_crossentropy,
-    "kld": kl_divergence,
-    "mae": mean_absolute_error,
-    "mape": mean_absolute_percentage_error,
-    "mse": mean_squared_error,
-    "msle": mean_squared_logarithmic_error,
-    "logcosh": log_cosh,
+    "bce": crossentropy.binary_crossentropy,
+    "kld": regression.kl_divergence,
+    "mae": regression.mean_absolute_error,
+    "mape": regression.mean_absolute_percentage_error,
+    "mse": regression.mean_squared_error,
+    "msle": regression.mean_squared_logarithmic_error,
+    "logcosh": regression.log_cosh,
 }
 _registry = BuiltIns(
-    "loss",
-    {
-        **{function.__name__: function for function in _FUNCTIONS},
-        **{loss.__name__: loss for loss in _CLASSES},
-        **_ALIASES,
-        **{name.upper(): loss for name, loss in _ALIASES.items()},
-    },
+    "loss", {**_OBJECTS, **_ALIASES, **{name.upper(): function for name, function in _ALIASES.items()}}
 )
-_loss_of = {globals()[to_snake_case(loss.__name__)]: loss for loss in _CLASSES}
+_loss_of: dict[Any, Any] = {
+    _OBJECTS[to_snake_case(name)]: loss for name, loss in _OBJECTS.items() if inspect.isclass(loss)
+}
 
-__all__ = [
-    "CTC",
-    "BinaryCrossentropy",
-    "BinaryFocalCrossentropy",
-    "CategoricalCrossentropy",
-    "CategoricalFocalCrossentropy",
-    "CategoricalGeneralizedCrossEntropy",
-    "CategoricalHinge",
-    "Circle",
-    "CosineSimilarity",
-    "Dice",
-    "Hinge",
-    "Huber",
-    "KLDivergence",
-    "LogCosh",
-    "Loss",
-    "LossFunctionWrapper",
-    "MeanAbsoluteError",
-    "MeanAbsolutePercentageError",
-    "MeanSquaredError",
-    "MeanSquaredLogarithmicError",
-    "Poisson",
-    "SparseCategoricalCrossentropy",
-    "SquaredHinge",
-    "Tversky",
-    "binary_crossentropy",
-    "binary_focal_crossentropy",
-    "categorical_crossentropy",
-    "categorical_focal_crossentropy",
-    "categorical_generalized_cross_entropy",
-    "categorical_hinge",
-    "circle",
-    "cosine_similarity",
-    "ctc",
-    "deserialize",
-    "dice",
-    "get",
-    "hinge",
-    "huber",
-    "kl_divergence",
-    "log_cosh",
-    "mean_absolute_error",
-    "mean_absolute_percentage_error",
-    "mean_squared_error",
-    "mean_squared_logarithmic_error",
-    "poisson",
-    "serialize",
-    "sparse_categorical_crossentropy",
-    "squared_hinge",
-    "tversky",
-]
+__all__ = [*_OBJECTS, "Loss", "LossFunctionWrapper", "deserialize", "get", "serialize"]
 
 
 def get(identifier: Any) -> Any:

@@ -15,6 +15,7 @@ from pydtconv import config, ops
 from pydtconv.dtypes import real
 from pydtconv.losses import trained_targets
 from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
+from pydtconv.naming import defined_in
 
 
 def categorical_crossentropy(
@@ -22,10 +23,8 @@ def categorical_crossentropy(
 ) -> Any:
     """-sum over the classes on `axis` of y_true log(y_pred); y_true, y_pred: (n, ..., classes)."""
     y_true, y_pred = as_operands(y_true, y_pred)
-    if trained_targets.trains(y_true):
-        return trained_targets.categorical(y_true, y_pred, from_logits, label_smoothing, axis, config.epsilon())
     op = ops.CrossEntropy("categorical", from_logits, float(label_smoothing), axis, None, config.epsilon())
-    return op(y_pred, y_true)
+    return trained_targets.values(op, y_true, y_pred) if trained_targets.trains(y_true) else op(y_pred, y_true)
 
 
 def sparse_categorical_crossentropy(
@@ -41,10 +40,8 @@ def binary_crossentropy(
 ) -> Any:
     """The mean over `axis` of -y_true log(y_pred) - (1 - y_true) log(1 - y_pred)."""
     y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
-    if trained_targets.trains(y_true):
-        return trained_targets.binary(y_true, y_pred, from_logits, label_smoothing, axis, config.epsilon())
     op = ops.CrossEntropy("binary", from_logits, float(label_smoothing), axis, None, config.epsilon())
-    return op(y_pred, y_true)
+    return trained_targets.values(op, y_true, y_pred) if trained_targets.trains(y_true) else op(y_pred, y_true)
 
 
 def binary_focal_crossentropy(
@@ -276,3 +273,6 @@ class CategoricalFocalCrossentropy(LossFunctionWrapper):
 def _check_smoothing(kind: str, label_smoothing: float) -> None:
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{kind}: expected label_smoothing between 0 and 1, got {label_smoothing!r}")
+
+
+__all__ = defined_in(globals())

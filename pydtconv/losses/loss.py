@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import config, ops, replica
 from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real, real_array
-from pydtconv.naming import checked_name, to_snake_case
+from pydtconv.naming import checked_name, to_snake_case, with_default_name
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.own_names import OwnNames
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
@@ -113,6 +113,23 @@ class LossFunctionWrapper(Loss):
     def get_config(self) -> dict[str, Any]:
         own = {"fn": serialize_keras_object(self.fn)} if type(self).__init__ is LossFunctionWrapper.__init__ else {}
         return own | super().get_config() | self._pydt_fn_kwargs
+
+
+class FunctionLoss(LossFunctionWrapper):
+    """Base of losses whose function has no further arguments: class Name(FunctionLoss, of=function)."""
+
+    _pydt_of: Callable[..., Any]
+
+    def __init__(
+        self, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: str | None = None
+    ) -> None:
+        super().__init__(self._pydt_of, reduction, name, dtype)
+
+    def __init_subclass__(cls, of: Callable[..., Any] | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if of is not None:
+            cls._pydt_of = staticmethod(of)
+            cls.__init__ = with_default_name(FunctionLoss.__init__, of.__name__)  # type: ignore[method-assign]
 
 
 def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, Any]:

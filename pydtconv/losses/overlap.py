@@ -6,6 +6,7 @@ from typing import Any
 
 from pydtconv import config, ops, replica
 from pydtconv.losses.loss import LossFunctionWrapper, as_operands
+from pydtconv.naming import defined_in
 from pydtconv.ops.checks import normalize_axes
 
 
@@ -141,3 +142,6 @@ class Circle(LossFunctionWrapper):
 
     def counted(self, y_true: Any, values: Any) -> Any:
         return ops.cast(ops.greater(values, 0.0), values.dtype)
+
+
+__all__ = defined_in(globals())

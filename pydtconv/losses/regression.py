@@ -9,14 +9,14 @@ from typing import Any
 
 from pydtconv import config, ops
 from pydtconv.losses import trained_targets
-from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
+from pydtconv.losses.loss import FunctionLoss, LossFunctionWrapper, as_operands, match_ranks
+from pydtconv.naming import defined_in
 
 
 def _elementwise(kind: str, y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
-    if kind in trained_targets.KINDS and trained_targets.trains(y_true):
-        return trained_targets.elementwise(kind, y_true, y_pred, delta, config.epsilon())
-    return ops.ElementwiseLoss(kind=kind, delta=delta, epsilon=config.epsilon())(y_pred, y_true)
+    op = ops.ElementwiseLoss(kind=kind, delta=delta, epsilon=config.epsilon())
+    return trained_targets.values(op, y_true, y_pred) if trained_targets.trains(y_true) else op(y_pred, y_true)
 
 
 def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
@@ -89,52 +89,20 @@ def _squares(x: Any, axis: int) -> Any:
     return ops.maximum(ops.sum(ops.square(x), axis=axis), 1e-12)
 
 
-class MeanSquaredError(LossFunctionWrapper):
+class MeanSquaredError(FunctionLoss, of=mean_squared_error):
     """The mean of (y_true - y_pred)^2."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "mean_squared_error",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(mean_squared_error, reduction, name, dtype)
 
-
-class MeanAbsoluteError(LossFunctionWrapper):
+class MeanAbsoluteError(FunctionLoss, of=mean_absolute_error):
     """The mean of |y_true - y_pred|."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "mean_absolute_error",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(mean_absolute_error, reduction, name, dtype)
 
-
-class MeanAbsolutePercentageError(LossFunctionWrapper):
+class MeanAbsolutePercentageError(FunctionLoss, of=mean_absolute_percentage_error):
     """The mean of 100 |y_true - y_pred| / |y_true|."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "mean_absolute_percentage_error",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(mean_absolute_percentage_error, reduction, name, dtype)
 
-
-class MeanSquaredLogarithmicError(LossFunctionWrapper):
+class MeanSquaredLogarithmicError(FunctionLoss, of=mean_squared_logarithmic_error):
     """The mean of (log(1 + y_true) - log(1 + y_pred))^2."""
-
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "mean_squared_logarithmic_error",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(mean_squared_logarithmic_error, reduction, name, dtype)
 
 
 class Huber(LossFunctionWrapper):
@@ -150,13 +118,8 @@ class Huber(LossFunctionWrapper):
         super().__init__(huber, reduction, name, dtype, delta=delta)
 
 
-class LogCosh(LossFunctionWrapper):
+class LogCosh(FunctionLoss, of=log_cosh):
     """The mean of log(cosh(y_pred - y_true))."""
-
-    def __init__(
-        self, reduction: str | None = "sum_over_batch_size", name: str | None = "log_cosh", dtype: str | None = None
-    ) -> None:
-        super().__init__(log_cosh, reduction, name, dtype)
 
 
 class CosineSimilarity(LossFunctionWrapper):
@@ -172,61 +135,24 @@ class CosineSimilarity(LossFunctionWrapper):
         super().__init__(cosine_similarity, reduction, name, dtype, axis=axis)
 
 
-class KLDivergence(LossFunctionWrapper):
+class KLDivergence(FunctionLoss, of=kl_divergence):
     """The sum of y_true log(y_true / y_pred)."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "kl_divergence",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(kl_divergence, reduction, name, dtype)
 
-
-class Poisson(LossFunctionWrapper):
+class Poisson(FunctionLoss, of=poisson):
     """The mean of y_pred - y_true log(y_pred)."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "poisson",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(poisson, reduction, name, dtype)
 
-
-class Hinge(LossFunctionWrapper):
+class Hinge(FunctionLoss, of=hinge):
     """The mean of max(1 - y_true y_pred, 0)."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "hinge",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(hinge, reduction, name, dtype)
 
-
-class SquaredHinge(LossFunctionWrapper):
+class SquaredHinge(FunctionLoss, of=squared_hinge):
     """The mean of max(1 - y_true y_pred, 0)^2."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "squared_hinge",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(squared_hinge, reduction, name, dtype)
 
-
-class CategoricalHinge(LossFunctionWrapper):
+class CategoricalHinge(FunctionLoss, of=categorical_hinge):
     """The mean of max(largest wrong score - right score + 1, 0)."""
 
-    def __init__(
-        self,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = "categorical_hinge",
-        dtype: str | None = None,
-    ) -> None:
-        super().__init__(categorical_hinge, reduction, name, dtype)
+
+__all__ = defined_in(globals())

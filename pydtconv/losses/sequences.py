@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.losses.loss import Loss, LossFunctionWrapper, as_operands
+from pydtconv.losses.loss import FunctionLoss, as_operands
+from pydtconv.naming import defined_in
 
 
 def ctc(y_true: Any, y_pred: Any) -> Any:
@@ -28,18 +29,10 @@ def ctc(y_true: Any, y_pred: Any) -> Any:
     return ops.ctc_loss(y_true, y_pred, labels, steps, mask_index=0)
 
 
-class CTC(LossFunctionWrapper):
+class CTC(FunctionLoss, of=ctc):
     """Connectionist temporal classification: sequences of labels without their places, such as text in images."""
 
     takes_labels = True
-
-    def __init__(
-        self, reduction: str | None = "sum_over_batch_size", name: str | None = "ctc", dtype: str | None = None
-    ) -> None:
-        super().__init__(ctc, reduction, name, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return Loss.get_config(self)
 
     def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
         classes = y_pred_shape[-1]
@@ -53,3 +46,6 @@ class CTC(LossFunctionWrapper):
                 f"{self.name}: expected classes from 0 (the blank) to {classes - 1}, got {y_true.min()} to "
                 f"{y_true.max()}"
             )
+
+
+__all__ = defined_in(globals())

@@ -8,6 +8,8 @@ import numpy as np
 
 from pydtconv.metrics.confusion import Confusion, claim_thresholds, divide, of_class
 
+__all__ = ["PrecisionAtRecall", "RecallAtPrecision", "SensitivityAtSpecificity", "SpecificityAtSensitivity"]
+
 #: rates of a confusion matrix by name
 _RATES = {
     "sensitivity": lambda m: divide(m.true_positives, m.true_positives + m.false_negatives),

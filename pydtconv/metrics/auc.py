@@ -10,6 +10,8 @@ import numpy as np
 from pydtconv import config
 from pydtconv.metrics.confusion import Confusion, claim_thresholds, divide
 
+__all__ = ["AUC"]
+
 
 class AUC(Confusion):
     """The area under the ROC curve, or under precision against recall ("PR"), by sums over thresholds.

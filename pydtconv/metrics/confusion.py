@@ -16,6 +16,8 @@ from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
 from pydtconv.serialization.budget import claim
 
+__all__ = ["FalseNegatives", "FalsePositives", "Precision", "Recall", "TrueNegatives", "TruePositives"]
+
 
 def divide(x: Any, y: Any) -> np.ndarray:
     """x / y, 0 where y is 0."""

@@ -13,6 +13,8 @@ from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
 from pydtconv.metrics.reduction import MeanMetricWrapper
 
+__all__ = ["ConcordanceCorrelation", "PearsonCorrelation", "R2Score", "concordance_correlation", "pearson_correlation"]
+
 
 def _pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     y_pred = real_array("y_pred", y_pred)

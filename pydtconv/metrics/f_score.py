@@ -9,6 +9,8 @@ import numpy as np
 from pydtconv import config
 from pydtconv.metrics.metric import Metric, as_array
 
+__all__ = ["F1Score", "FBetaScore"]
+
 
 class FBetaScore(Metric):
     """The F-beta score of each class (average=None), its mean ("macro"), weighted by class ("weighted"), or of all

@@ -11,6 +11,8 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import real_array
+from pydtconv.naming import defined_in
+from pydtconv.ops.elementwise_loss import values_of
 
 
 def match_ranks(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -90,38 +92,40 @@ def labels_of(y_true: Any, y_pred: np.ndarray) -> np.ndarray:
     return labels.astype(np.int64)
 
 
+def _loss(kind: str, y_true: Any, y_pred: Any, delta: float | None = None) -> np.ndarray:
+    found: np.ndarray = values_of(kind, np, y_pred, y_true, config.epsilon() if delta is None else delta)
+    return found
+
+
 def mean_squared_error(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = _matched(y_true, y_pred)
-    return np.square(y_true - y_pred).mean(-1)
+    """The mean of (y_true - y_pred)^2."""
+    return _loss("mse", *_matched(y_true, y_pred))
 
 
 def mean_absolute_error(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = _matched(y_true, y_pred)
-    return np.abs(y_true - y_pred).mean(-1)
+    """The mean of |y_true - y_pred|."""
+    return _loss("mae", *_matched(y_true, y_pred))
 
 
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> np.ndarray:
+    """100 times the mean of |y_true - y_pred| / |y_true|."""
     y_true, y_pred = _matched(y_true, y_pred)
     return 100 * np.abs((y_true - y_pred) / np.maximum(np.abs(y_true), config.epsilon())).mean(-1)
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = _matched(y_true, y_pred)
-    small = config.epsilon()
-    return np.square(np.log1p(np.maximum(y_pred, small)) - np.log1p(np.maximum(y_true, small))).mean(-1)
+    """The mean of (log(1 + y_true) - log(1 + y_pred))^2."""
+    return _loss("msle", *_matched(y_true, y_pred))
 
 
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> np.ndarray:
     """error^2 / 2 up to delta, a straight line of slope delta beyond."""
-    y_true, y_pred = _matched(y_true, y_pred)
-    error = np.abs(y_pred - y_true)
-    return np.where(error <= delta, error * error / 2, delta * error - delta * delta / 2).mean(-1)
+    return _loss("huber", *_matched(y_true, y_pred), delta)
 
 
 def log_cosh(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = _matched(y_true, y_pred)
-    error = y_pred - y_true
-    return (np.logaddexp(error, -error) - np.log(error.dtype.type(2))).mean(-1)
+    """The mean of log(cosh(y_pred - y_true))."""
+    return _loss("logcosh", *_matched(y_true, y_pred))
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> np.ndarray:
@@ -136,17 +140,12 @@ def _unit(x: np.ndarray, axis: int) -> np.ndarray:
 
 def hinge(y_true: Any, y_pred: Any) -> np.ndarray:
     """max(1 - y_true * y_pred, 0); labels 0 and 1 are read as -1 and 1."""
-    y_true, y_pred = _matched(y_true, y_pred)
-    return np.maximum(1 - _signs(y_true) * y_pred, 0).mean(-1)
+    return _loss("hinge", *_matched(y_true, y_pred))
 
 
 def squared_hinge(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = _matched(y_true, y_pred)
-    return np.square(np.maximum(1 - _signs(y_true) * y_pred, 0)).mean(-1)
-
-
-def _signs(y_true: np.ndarray) -> np.ndarray:
-    return 2 * y_true - 1 if np.isin(y_true, (0, 1)).all() else y_true
+    """The square of max(1 - y_true * y_pred, 0), with labels as `hinge` reads them."""
+    return _loss("squared_hinge", *_matched(y_true, y_pred))
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> np.ndarray:
@@ -156,14 +155,13 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> np.ndarray:
 
 
 def kl_divergence(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = as_floats(y_true, y_pred)
-    y_true, y_pred = np.clip(y_true, config.epsilon(), 1), np.clip(y_pred, config.epsilon(), 1)
-    return (y_true * np.log(y_true / y_pred)).sum(-1)
+    """The sum of y_true log(y_true / y_pred)."""
+    return _loss("kl_divergence", *as_floats(y_true, y_pred))
 
 
 def poisson(y_true: Any, y_pred: Any) -> np.ndarray:
-    y_true, y_pred = as_floats(y_true, y_pred)
-    return (y_pred - y_true * np.log(y_pred + config.epsilon())).mean(-1)
+    """The mean of y_pred - y_true log(y_pred)."""
+    return _loss("poisson", *as_floats(y_true, y_pred))
 
 
 def binary_crossentropy(
@@ -257,3 +255,8 @@ def _log_probabilities(y_pred: np.ndarray, from_logits: bool, axis: int) -> np.n
         return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
     p = y_pred / y_pred.sum(axis, keepdims=True)
     return np.log(np.clip(p, config.epsilon(), 1 - config.epsilon()))
+
+
+#: what Keras has in its module has not these
+_OTHERS = ("accuracy", "as_floats", "cosine_similarity", "labels_of", "match_ranks")
+__all__ = [name for name in defined_in(globals()) if name not in _OTHERS]

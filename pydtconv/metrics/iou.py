@@ -10,6 +10,8 @@ import numpy as np
 from pydtconv import config
 from pydtconv.metrics.metric import Metric, as_array
 
+__all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
+
 
 class IoU(Metric):
     """The mean over target_class_ids of the elements that are of a class in both over those in either.

@@ -8,14 +8,12 @@ import numpy as np
 
 from pydtconv.metrics import functions
 from pydtconv.metrics.metric import as_array
-from pydtconv.metrics.reduction import Mean, MeanMetricWrapper, masked
+from pydtconv.metrics.reduction import FunctionMetric, Mean, MeanMetricWrapper, masked
+from pydtconv.naming import defined_in
 
 
-class Accuracy(MeanMetricWrapper):
+class Accuracy(FunctionMetric, of=functions.accuracy):
     """How often predictions equal labels."""
-
-    def __init__(self, name: str = "accuracy", dtype: str | None = None) -> None:
-        super().__init__(functions.accuracy, name, dtype)
 
 
 class BinaryAccuracy(MeanMetricWrapper):
@@ -27,18 +25,12 @@ class BinaryAccuracy(MeanMetricWrapper):
         super().__init__(functions.binary_accuracy, name, dtype, threshold=threshold)
 
 
-class CategoricalAccuracy(MeanMetricWrapper):
+class CategoricalAccuracy(FunctionMetric, of=functions.categorical_accuracy):
     """How often the largest prediction is at the class of one-hot labels."""
 
-    def __init__(self, name: str = "categorical_accuracy", dtype: str | None = None) -> None:
-        super().__init__(functions.categorical_accuracy, name, dtype)
 
-
-class SparseCategoricalAccuracy(MeanMetricWrapper):
+class SparseCategoricalAccuracy(FunctionMetric, of=functions.sparse_categorical_accuracy):
     """How often the largest prediction is at the class of integer labels."""
-
-    def __init__(self, name: str = "sparse_categorical_accuracy", dtype: str | None = None) -> None:
-        super().__init__(functions.sparse_categorical_accuracy, name, dtype)
 
 
 class TopKCategoricalAccuracy(MeanMetricWrapper):
@@ -63,11 +55,8 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         self.k, self.from_sorted_ids = k, from_sorted_ids
 
 
-class MeanSquaredError(MeanMetricWrapper):
+class MeanSquaredError(FunctionMetric, of=functions.mean_squared_error):
     """The mean of (y_true - y_pred)^2."""
-
-    def __init__(self, name: str = "mean_squared_error", dtype: str | None = None) -> None:
-        super().__init__(functions.mean_squared_error, name, dtype)
 
 
 class RootMeanSquaredError(Mean):
@@ -85,25 +74,16 @@ class RootMeanSquaredError(Mean):
         return super().result() ** 0.5
 
 
-class MeanAbsoluteError(MeanMetricWrapper):
+class MeanAbsoluteError(FunctionMetric, of=functions.mean_absolute_error):
     """The mean of |y_true - y_pred|."""
 
-    def __init__(self, name: str = "mean_absolute_error", dtype: str | None = None) -> None:
-        super().__init__(functions.mean_absolute_error, name, dtype)
 
-
-class MeanAbsolutePercentageError(MeanMetricWrapper):
+class MeanAbsolutePercentageError(FunctionMetric, of=functions.mean_absolute_percentage_error):
     """The mean of 100 |y_true - y_pred| / |y_true|."""
 
-    def __init__(self, name: str = "mean_absolute_percentage_error", dtype: str | None = None) -> None:
-        super().__init__(functions.mean_absolute_percentage_error, name, dtype)
 
-
-class MeanSquaredLogarithmicError(MeanMetricWrapper):
+class MeanSquaredLogarithmicError(FunctionMetric, of=functions.mean_squared_logarithmic_error):
     """The mean of (log(1 + y_true) - log(1 + y_pred))^2."""
-
-    def __init__(self, name: str = "mean_squared_logarithmic_error", dtype: str | None = None) -> None:
-        super().__init__(functions.mean_squared_logarithmic_error, name, dtype)
 
 
 class LogCoshError(MeanMetricWrapper):
@@ -184,36 +164,24 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
         super().update_state(y_true, y_pred, sample_weight)
 
 
-class KLDivergence(MeanMetricWrapper):
+class KLDivergence(FunctionMetric, of=functions.kl_divergence):
     """The mean of y_true log(y_true / y_pred), summed over the last axis."""
 
-    def __init__(self, name: str = "kl_divergence", dtype: str | None = None) -> None:
-        super().__init__(functions.kl_divergence, name, dtype)
 
-
-class Poisson(MeanMetricWrapper):
+class Poisson(FunctionMetric, of=functions.poisson):
     """The mean of y_pred - y_true log(y_pred)."""
 
-    def __init__(self, name: str = "poisson", dtype: str | None = None) -> None:
-        super().__init__(functions.poisson, name, dtype)
 
-
-class Hinge(MeanMetricWrapper):
+class Hinge(FunctionMetric, of=functions.hinge):
     """The mean of max(1 - y_true y_pred, 0)."""
 
-    def __init__(self, name: str = "hinge", dtype: str | None = None) -> None:
-        super().__init__(functions.hinge, name, dtype)
 
-
-class SquaredHinge(MeanMetricWrapper):
+class SquaredHinge(FunctionMetric, of=functions.squared_hinge):
     """The mean of max(1 - y_true y_pred, 0)^2."""
 
-    def __init__(self, name: str = "squared_hinge", dtype: str | None = None) -> None:
-        super().__init__(functions.squared_hinge, name, dtype)
 
-
-class CategoricalHinge(MeanMetricWrapper):
+class CategoricalHinge(FunctionMetric, of=functions.categorical_hinge):
     """The mean of max(largest wrong score - right score + 1, 0)."""
 
-    def __init__(self, name: str = "categorical_hinge", dtype: str | None = None) -> None:
-        super().__init__(functions.categorical_hinge, name, dtype)
+
+__all__ = defined_in(globals())

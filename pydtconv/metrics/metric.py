@@ -22,6 +22,8 @@ from pydtconv.serialization.budget import claim
 from pydtconv.serialization.objects import arguments_of
 from pydtconv.utils.results import with_mask
 
+__all__ = ["Metric"]
+
 
 def recorded(method: Callable[..., Any]) -> Callable[..., Any]:
     """update_state or reset_state of a metric: where code is traced, a step of what runs later."""

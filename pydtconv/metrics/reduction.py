@@ -10,7 +10,10 @@ import numpy as np
 from pydtconv import replica
 from pydtconv.metrics.functions import match_ranks
 from pydtconv.metrics.metric import Metric, as_array
+from pydtconv.naming import with_default_name
 from pydtconv.serialization.objects import serialize_keras_object
+
+__all__ = ["Mean", "MeanMetricWrapper", "Sum"]
 
 
 def per_sample(
@@ -122,3 +125,18 @@ class MeanMetricWrapper(Mean):
     def get_config(self) -> dict[str, Any]:
         own = {"fn": serialize_keras_object(self._pydt_fn)} if type(self).__init__ is MeanMetricWrapper.__init__ else {}
         return {**own, "name": self.name, "dtype": self._pydt_dtype, **self._pydt_fn_kwargs}
+
+
+class FunctionMetric(MeanMetricWrapper):
+    """Base of metrics whose function has no further arguments: class Name(FunctionMetric, of=function)."""
+
+    _pydt_of: Callable[..., Any]
+
+    def __init__(self, name: str | None = None, dtype: str | None = None) -> None:
+        super().__init__(self._pydt_of, name, dtype)
+
+    def __init_subclass__(cls, of: Callable[..., Any] | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if of is not None:
+            cls._pydt_of = staticmethod(of)
+            cls.__init__ = with_default_name(FunctionMetric.__init__, of.__name__)  # type: ignore[method-assign]

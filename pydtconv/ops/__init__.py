@@ -1,10 +1,11 @@
 # ruff: noqa: F401, F403
 """Operators and, under the names of `keras.ops`, functions that apply them."""
 
-from pydtconv.ops.activation import FROM_OUTPUT, FUSABLE, SMOOTH, Activation, Bias
+from pydtconv.ops.activation import Activation, Bias
 from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from pydtconv.ops.attention import Attention
 from pydtconv.ops.base import Op, Retained, Spec, Window
+from pydtconv.ops.base import functions as _functions
 from pydtconv.ops.contraction import Contract
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
@@ -13,6 +14,7 @@ from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.elementwise_loss import ElementwiseLoss
 from pydtconv.ops.embedding import TakeRows
 from pydtconv.ops.exchange import Exchange
+from pydtconv.ops.kinds import FROM_OUTPUT, FUSABLE, SMOOTH
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
@@ -74,5 +76,6 @@ from pydtconv.suggest import refusal as _refusal
 globals().update(_of_all_dtypes(globals()))
 
 globals().update(_operations_of(globals()))
+vars(_functions).update(globals())
 
 __getattr__ = _refusal(__name__, [name for name in globals() if not name.startswith("_")])

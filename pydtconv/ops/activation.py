@@ -11,76 +11,12 @@ from typing import ClassVar
 
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import same_float, same_real
-
-#: kinds that other operators can fuse; alpha: the slope of leaky_relu
-FUSABLE = (
-    "linear",
-    "relu",
-    "relu6",
-    "leaky_relu",
-    "sigmoid",
-    "tanh",
-)
-
-#: kinds that a dense layer can fuse as well, keeping what they are applied to
-SMOOTH = ("gelu", "gelu_tanh", "silu")
-
-#: kinds whose derivative follows from y alone
-FROM_OUTPUT = (
-    *FUSABLE,
-    "elu",
-    "exponential",
-    "softplus",
-    "hard_sigmoid",
-    "sqrt",
-    "reciprocal",
-    "affine",
-)
-
-#: kinds whose derivative needs x
-FROM_INPUT = (
-    "clip",
-    "relu_general",
-    "gelu",
-    "gelu_tanh",
-    "silu",
-    "softsign",
-    "hard_silu",
-    "mish",
-    "log_sigmoid",
-    "threshold",
-    "tanh_shrink",
-    "hard_shrink",
-    "soft_shrink",
-    "squareplus",
-    "sparse_plus",
-    "abs",
-    "square",
-    "log",
-    "power",
-    "sign",
-)
-
-KINDS = (*FROM_OUTPUT, *FROM_INPUT)
+from pydtconv.ops.kinds import FROM_OUTPUT, FUSABLE, KINDS, given
 
 
 def parameters(kind: str, alpha: float | None, beta: float | None, gamma: float | None) -> tuple[float, float, float]:
-    """The parameters of a kind with defaults filled in; their meaning is in cext/include/dtconv_nn_elem.h."""
-    defaults = {
-        "leaky_relu": (0.2, 0, 0),
-        "elu": (1, 1, 1),
-        "clip": (-1, 1, 1),
-        "hard_sigmoid": (1 / 6, 0, 0),
-        "affine": (1, 0, 0),
-        "relu_general": (0, float("inf"), 0),
-        "threshold": (0, 0, 0),
-        "hard_shrink": (0.5, 0, 0),
-        "soft_shrink": (0.5, 0, 0),
-        "squareplus": (4, 0, 0),
-        "power": (1, 0, 0),
-    }
-    given, default = (alpha, beta, gamma), defaults.get(kind, (0, 0, 0))
-    first, second, third = (float(d if g is None else g) for g, d in zip(given, default, strict=True))
+    """What kernels take: the parameters of a kind with defaults filled in, and 0 for those that it does not have."""
+    first, second, third = (*given(kind, alpha, beta, gamma), 0.0, 0.0, 0.0)[:3]
     return first, second, third
 
 
@@ -102,6 +38,7 @@ class Activation(Op):
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    mesh: ClassVar[str] = "elementwise"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -135,6 +72,7 @@ class Bias(Op):
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0, 1)
+    mesh: ClassVar[str] = "elementwise"
 
     def reals(self, count: int) -> tuple[int, ...]:
         return (1,)

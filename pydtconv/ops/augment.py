@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.base import Op, Reasons, Spec
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.functions.tables import image_colour
 from pydtconv.ops.functions.tables.image_filters import gaussian_blur
@@ -31,6 +31,7 @@ class Augment(Op):
 
     dense: ClassVar[bool] = True
     draws: ClassVar[bool] = True
+    lacks: ClassVar[Reasons] = {"gradient": "random images are input, not what is learned"}
 
     def __post_init__(self) -> None:
         if self.kind not in TRANSFORMS:

@@ -10,8 +10,9 @@ Parameters are inputs like all others: `Conv(...)(x, kernel, bias)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,12 @@ import numpy as np
 from pydtconv import dtypes, hooks
 from pydtconv.extents import check, check_elements
 from pydtconv.serialization.budget import claim
+
+#: why something is not there, by what it is
+Reasons = Mapping[str, str]
+
+#: the functions of `pydtconv.ops`, which enters them: for formulas, which run when all is imported
+functions: Any = SimpleNamespace()
 
 #: bytes of an operator in a graph, about
 _NODE = 1024
@@ -140,6 +147,13 @@ class Op:
     dense_inputs: ClassVar[tuple[int, ...]] = ()
     #: passes, as `pydtconv.conv` calls them, for which its kernel chooses among algorithms: that of y, of dx and of dw
     passes: ClassVar[tuple[str, ...]] = ()
+
+    #: how it is cut where images are: the name of a rule of graph/spatial/rules.py; by default its inputs are gathered
+    mesh: ClassVar[str] = "whole_inputs"
+    #: the operator of ONNX that it is, where that has the same inputs and no attributes; others: interchange/onnx_*.py
+    onnx: ClassVar[str] = ""
+    #: why something is not there, by what it is: "gradient" (of the gradient), "onnx", "gpu", "bfloat16"
+    lacks: ClassVar[Reasons] = {}
 
     # what it takes in from operators that follow it, so that their results need not be stored
 

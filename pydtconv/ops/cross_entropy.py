@@ -7,10 +7,10 @@ no class raises ValueError when the loss runs, before anything is written.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydtconv.extents import check
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float, fits
 
 LABEL_TYPES = ("int32", "int64", "float32", "float64")
@@ -37,6 +37,7 @@ class Targets(Op):
     accumulates = (0,)
     dense = True
     _kinds: ClassVar[tuple[str, ...]] = ("categorical", "sparse", "binary")
+    mesh: ClassVar[str] = "loss_values"
 
     @property
     def _op(self) -> str:
@@ -96,6 +97,31 @@ class CrossEntropy(Targets):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0, 1))
 
+    def formula(self, y_pred: Any, y_true: Any) -> Any:
+        """With a gradient by y_true, too, where that is no label."""
+        ops, axis, smoothing = functions, self.axis % len(y_pred.shape), self.label_smoothing
+        t, q = y_true, y_pred
+        if smoothing:
+            t = t * (1.0 - smoothing) + smoothing / (2 if self.kind == "binary" else q.shape[axis])
+        if self.kind == "binary":
+            if self.from_logits:
+                return ops.mean(ops.softplus(q) - t * q, axis=axis)
+            q = ops.clip(q, self.epsilon, 1.0 - self.epsilon)
+            return ops.mean(-(t * ops.log(q) + (1.0 - t) * ops.log(1.0 - q)), axis=axis)
+        if self.from_logits:
+            logarithm = ops.log_softmax(q, axis=axis)
+        else:
+            shares = q / ops.sum(q, axis=axis, keepdims=True)
+            logarithm = ops.log(ops.clip(shares, self.epsilon, 1.0 - self.epsilon))
+        if self.kind != "sparse":
+            return -ops.sum(t * logarithm, axis=axis)
+        labels = ops.cast(t, "int32")
+        if len(labels.shape) == len(q.shape):
+            labels = ops.squeeze(labels, axis=axis)
+        counted = ops.not_equal(labels, -1 if self.ignore_class is None else self.ignore_class)
+        hot = ops.one_hot(ops.where(counted, labels, 0), q.shape[axis], axis=axis, dtype=q.dtype)
+        return ops.where(counted, -ops.sum(hot * logarithm, axis=axis), 0.0)
+
     def fused(self) -> SoftmaxCrossEntropy | SigmoidCrossEntropy:
         """The op that does the softmax (binary: sigmoid) before this one as well."""
         if self.kind == "binary":
@@ -115,6 +141,7 @@ class SoftmaxCrossEntropy(Targets):
     from_logits: bool = True
 
     _kinds: ClassVar[tuple[str, ...]] = ("categorical", "sparse")
+    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it"}
 
     def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
         return inputs[0], self._samples(*inputs)
@@ -135,6 +162,7 @@ class SigmoidCrossEntropy(Targets):
     from_logits: bool = True
 
     _kinds: ClassVar[tuple[str, ...]] = ("binary",)
+    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it"}
 
     def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
         return inputs[0], self._samples(*inputs)

@@ -1,24 +1,80 @@
-"""Losses that are a mean, or a sum, of a function of two elements: those of regression, hinge losses and their kin."""
+"""Losses that are a mean, or a sum, of a function of two elements: those of regression and hinge losses.
+
+cext/cuda/elementwise_losses.h has the same table for kernels, with slopes by predictions.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
-from pydtconv.ops.base import Op, Retained, Spec
+import numpy as np
+
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float, fits
 
-KINDS = (
-    "mse",
-    "mae",
-    "mape",
-    "msle",
-    "huber",
-    "logcosh",
-    "hinge",
-    "squared_hinge",
-    "poisson",
-    "kl_divergence",
-)
+
+class Formula(NamedTuple):
+    """A kind of loss.
+
+    of(ops, p, t, a): the values for predictions and truths, in functions of `pydtconv.ops`, or of NumPy; a: epsilon, or
+    delta.  of_arrays: NumPy's, where it has a better one.  summed: the loss is their sum, not their mean.
+    """
+
+    of: Callable[..., Any]
+    of_arrays: Callable[..., Any] | None = None
+    summed: bool = False
+
+
+def _huber(ops: Any, p: Any, t: Any, delta: float) -> Any:
+    size = ops.abs(p - t)
+    return ops.where(size <= delta, 0.5 * ops.square(size), delta * size - 0.5 * delta * delta)
+
+
+def _hinge(ops: Any, p: Any, t: Any, a: float) -> Any:
+    """Labels that are all 0 or 1 stand for -1 and 1."""
+    only_labels = ops.all(ops.logical_or(ops.equal(t, 0.0), ops.equal(t, 1.0)))
+    return _positive(ops, 1.0 - ops.where(only_labels, 2.0 * t - 1.0, t) * p)
+
+
+def _positive(ops: Any, x: Any) -> Any:
+    return np.maximum(x, 0) if isinstance(x, np.ndarray) else ops.relu(x)
+
+
+def _kl_divergence(ops: Any, p: Any, t: Any, epsilon: float) -> Any:
+    t, p = ops.clip(t, epsilon, 1.0), ops.clip(p, epsilon, 1.0)
+    return t * ops.log(t / p)
+
+
+# fmt: off
+KINDS: dict[str, Formula] = {
+    "mse": Formula(lambda o, p, t, a: o.square(p - t)),
+    "mae": Formula(lambda o, p, t, a: o.abs(p - t)),
+    "mape": Formula(lambda o, p, t, a: 100.0 * o.abs((p - t) / o.maximum(o.abs(t), a))),
+    "msle": Formula(
+        lambda o, p, t, a: o.square(o.log(o.maximum(p, a) + 1.0) - o.log(o.maximum(t, a) + 1.0)),
+        lambda o, p, t, a: o.square(o.log1p(o.maximum(p, a)) - o.log1p(o.maximum(t, a))),
+    ),
+    "huber": Formula(_huber),
+    "logcosh": Formula(
+        lambda o, p, t, a: (p - t) + o.softplus(-2.0 * (p - t)) - math.log(2.0),
+        lambda o, p, t, a: o.logaddexp(p - t, t - p) - o.log(p.dtype.type(2)),
+    ),
+    "hinge": Formula(_hinge),
+    "squared_hinge": Formula(lambda o, p, t, a: o.square(_hinge(o, p, t, a))),
+    "poisson": Formula(lambda o, p, t, a: p - t * o.log(p + a)),
+    "kl_divergence": Formula(_kl_divergence, summed=True),
+}
+# fmt: on
+
+
+def values_of(kind: str, ops: Any, p: Any, t: Any, a: float, axis: int = -1) -> Any:
+    """The losses of a kind; ops: `pydtconv.ops` or NumPy."""
+    row = KINDS[kind]
+    found = (row.of_arrays if ops is np and row.of_arrays is not None else row.of)(ops, p, t, a)
+    return ops.sum(found, axis=axis) if row.summed else ops.mean(found, axis=axis)
 
 
 @dataclass(frozen=True)
@@ -40,10 +96,20 @@ class ElementwiseLoss(Op):
     nondifferentiable = (1,)
     accumulates = (0,)
     dense = True
+    mesh: ClassVar[str] = "loss_values"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"ElementwiseLoss: expected a kind of {', '.join(KINDS)}, got {self.kind!r}")
+
+    @property
+    def parameter(self) -> float:
+        """a of the formulas."""
+        return self.delta if self.kind == "huber" else self.epsilon
+
+    def formula(self, y_pred: Any, y_true: Any) -> Any:
+        """With a gradient by y_true, too."""
+        return values_of(self.kind, functions, y_pred, y_true, self.parameter, self.axis)
 
     def infer(self, *inputs: Spec) -> Spec:
         y_pred, y_true = inputs

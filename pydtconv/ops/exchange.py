@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.base import Op, Reasons, Spec
 from pydtconv.ops.layout import Box, pieces
 
 Boxes = tuple[tuple[tuple[int, int], ...], ...]
@@ -55,6 +55,7 @@ class Exchange(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     replayable: ClassVar[bool] = False  # all processes take part, or none
+    lacks: ClassVar[Reasons] = {"gradient": "ranks that cut images have no tapes"}
 
     @property
     def name(self) -> str:

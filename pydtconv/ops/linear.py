@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydtconv.dtypes import real
-from pydtconv.ops.activation import FUSABLE, SMOOTH, check_fusable
+from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec
 from pydtconv.ops.checks import broadcast_shapes, same_float, same_real
+from pydtconv.ops.kinds import FUSABLE, SMOOTH
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Dense(Op):
     takes_activation: ClassVar[bool] = True
     smooth_activations: ClassVar[tuple[str, ...]] = SMOOTH
     takes_residual: ClassVar[bool] = True
+    mesh: ClassVar[str] = "along_last"
 
     def __post_init__(self) -> None:
         check_fusable(self.activation, (*FUSABLE, *SMOOTH))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_float, fits
 
 REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight")
@@ -24,6 +25,7 @@ class WeightedMean(Op):
     nondifferentiable = (1,)
     accumulates = (0,)
     dense = True
+    mesh: ClassVar[str] = "weighted_mean"
 
     def __post_init__(self) -> None:
         if self.reduction not in REDUCTIONS:
@@ -61,6 +63,10 @@ class L1L2Penalty(Op):
 
     accumulates = (0,)
     dense = True
+    mesh: ClassVar[str] = "penalty"
+
+    def formula(self, w: Any) -> Any:
+        return self.l1 * functions.sum(functions.abs(w)) + self.l2 * functions.sum(functions.square(w))
 
     def infer(self, *inputs: Spec) -> Spec:
         check_float("L1L2Penalty", "w", inputs[0].dtype)
@@ -81,6 +87,7 @@ class Portion(Op):
     kind: str = "samples"
 
     accumulates = (0,)
+    mesh: ClassVar[str] = "scalars"
 
     def infer(self, *inputs: Spec) -> Spec:
         if inputs[0].shape != ():
@@ -93,6 +100,7 @@ class WeightedSum(Op):
     """Scalars -> sum of weights[i] * scalar i: the total of losses and penalties.  An empty `weights` means all 1."""
 
     weights: tuple[float, ...] = ()
+    mesh: ClassVar[str] = "scalars"
 
     @property
     def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]

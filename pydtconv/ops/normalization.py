@@ -8,16 +8,15 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from pydtconv.conv.activations import OF_NORMALIZED
 from pydtconv.dtypes import real
-from pydtconv.ops.activation import FUSABLE
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import check_float
+from pydtconv.ops.kinds import FUSABLE
 from pydtconv.ops.moments import moments_spec
 
-#: activations that what reads x can apply on the way, and whose slope it finds from x
-FROM_NORMALIZED = (None, "linear", "relu", "relu6", "silu", "hard_silu")
 #: activations whose derivative is found from x again, so that y need not be kept
-FROM_INPUT = (*FROM_NORMALIZED, "leaky_relu")
+FROM_INPUT = (*OF_NORMALIZED, "leaky_relu")
 #: all that it has
 ACTIVATIONS = (None, *FUSABLE, "silu", "hard_silu")
 
@@ -74,6 +73,7 @@ class BatchNorm(Op):
     takes_activation: ClassVar[bool] = True
     smooth_activations: ClassVar[tuple[str, ...]] = ("silu", "hard_silu")
     replay_keeps_state: ClassVar[bool] = True
+    mesh: ClassVar[str] = "normalization"
 
     @property
     def state(self) -> tuple[int, int]:
@@ -138,4 +138,4 @@ class BatchNorm(Op):
 
 def is_read_through(op: Op) -> bool:
     """Whether what reads its result in training may normalize x on the way instead."""
-    return isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED
+    return isinstance(op, BatchNorm) and not op.frozen and op.activation in OF_NORMALIZED

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.base import Op, Reasons, Spec
 from pydtconv.ops.checks import same_float
 
 #: of each axis along which a tensor is a part of a larger one: the axis, the part's first element, the whole's extent
@@ -38,6 +38,7 @@ class Dropout(Op):
     inplace: ClassVar[tuple[int, ...]] = (0,)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    mesh: ClassVar[str] = "random_elements"
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate <= 1:
@@ -75,6 +76,7 @@ class GaussianNoise(Op):
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    mesh: ClassVar[str] = "random_elements"
 
     def __post_init__(self) -> None:
         if not self.stddev >= 0:
@@ -92,6 +94,7 @@ class RandomWindow(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     seed: int | None
     always: bool
+    lacks: ClassVar[Reasons] = {"gradient": "random images are input, not what is learned"}
 
     def flips(self) -> int:
         """Bit 0: along the columns, bit 1: along the rows."""

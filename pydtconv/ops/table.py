@@ -48,6 +48,7 @@ class Rule:
     shape(*shapes, **static): that of the output, or a tuple of shapes; by default all inputs broadcast together.
     dtype: a kind of `result_dtype`, or a tuple with one for each output.
     reads_x, reads_y: whether the gradient reads inputs and outputs.
+    lacks: why the gradient cannot be differentiated again.
     """
 
     forward: Callable[..., Any]
@@ -56,6 +57,7 @@ class Rule:
     dtype: str | tuple[str, ...] = "float"
     reads_x: bool = True
     reads_y: bool = False
+    lacks: str = ""
 
 
 #: settings of rules that are numbers of elements, as `Op.extent_fields` are those of an operator, and the least of them
@@ -151,6 +153,10 @@ class TableOp(Op):
     def reals(self, count: int) -> tuple[int, ...]:
         """NumPy has no bfloat16: all are read in float32."""
         return tuple(range(count))
+
+    @property
+    def lacks(self) -> dict[str, str]:  # type: ignore[override]
+        return {"gradient": self.rule.lacks}
 
     @property
     def rule(self) -> Rule:

@@ -5,8 +5,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import applications, layers, ops
-from pydtconv.interchange import onnx_activations
 from pydtconv.interchange.onnx_export import export_onnx
+from pydtconv.ops.kinds import KINDS
 
 onnx = pytest.importorskip("onnx", reason="needs onnx")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
@@ -86,7 +86,7 @@ def test_channels_first_needs_no_transposes_of_its_own(tmp_path):
     assert kinds.count("Transpose") == 0, kinds
 
 
-@pytest.mark.parametrize("kind", sorted(onnx_activations.ROWS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_activations(kind, tmp_path):
     inputs = keras.Input((40,))
     model = keras.Model(inputs, ops.Activation(kind)(inputs))

@@ -5,10 +5,10 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import ops
-from pydtconv.conv.bound import AFTER_NORMALIZATION
+from pydtconv.conv.activations import OF_NORMALIZED
 from pydtconv.kernels import compute
-from pydtconv.kernels.cpu.activation import CODES
-from pydtconv.ops.activation import FUSABLE, KINDS, Activation, Bias
+from pydtconv.ops.activation import Activation, Bias
+from pydtconv.ops.kinds import FUSABLE, KINDS, ROWS
 from tests.ops.harness import away_from, check_op, normal
 from tests.reference.elementwise import ACTIVATIONS, elu
 
@@ -21,7 +21,8 @@ def inputs(kind, *shape):
 
 
 def test_every_kind_has_a_reference():
-    assert set(KINDS) == set(ACTIVATIONS) == set(CODES) - {None}
+    assert list(KINDS) == list(ROWS)
+    assert set(KINDS) == set(ACTIVATIONS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,16 +132,9 @@ def test_bias(shape):
     check_op(Bias(), normal(*shape), normal(shape[-1], seed=2), reference=lambda x, b: x + b)
 
 
-def test_fusable_codes_are_those_of_the_header():
-    assert {kind: CODES[kind] for kind in FUSABLE} == {
-        "linear": 0,
-        "relu": 1,
-        "relu6": 2,
-        "leaky_relu": 3,
-        "sigmoid": 4,
-        "tanh": 5,
-    }
-    assert {kind: CODES[kind] for kind in AFTER_NORMALIZATION} == AFTER_NORMALIZATION
+def test_groups_of_kinds():
+    assert FUSABLE == ("linear", "relu", "relu6", "leaky_relu", "sigmoid", "tanh")
+    assert {*OF_NORMALIZED} - {None} <= set(KINDS)
 
 
 def test_errors_name_what_came():

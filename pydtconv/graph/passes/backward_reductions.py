@@ -7,9 +7,10 @@ in cache, and dy is read from memory once less.
 
 from __future__ import annotations
 
+from pydtconv.conv.activations import OF_NORMALIZED
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.required_gradients import RequiredGradients
-from pydtconv.ops.normalization import FROM_NORMALIZED, BatchNorm
+from pydtconv.ops.normalization import BatchNorm
 
 
 def fuse_backward_reductions(graph: Graph) -> None:
@@ -32,7 +33,7 @@ def fuse_backward_reductions(graph: Graph) -> None:
 
 def _wants(node: Node) -> bool:
     op = node.op
-    return isinstance(op, BatchNorm) and not op.frozen and op.activation in FROM_NORMALIZED
+    return isinstance(op, BatchNorm) and not op.frozen and op.activation in OF_NORMALIZED
 
 
 def _reduces(reader: Node, tensor: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Element-wise functions of one argument, and the bias addition; the C table is cext/nn/unary.c."""
+"""Element-wise functions of one argument, and the bias addition; their table is cext/cuda/activations.h."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from pydtconv._ext import elem, wire
+from pydtconv.conv.activations import CODES
 from pydtconv.dtypes import BFLOAT16, from_bits, itemsize, to_bits
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import real_of
@@ -14,44 +15,6 @@ from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, flat, layout, r
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.activation import Activation, Bias
 from pydtconv.ops.base import Spec
-
-#: codes of `dtconv_unary`, by kind; None is linear
-CODES: dict[str | None, int] = {
-    None: 0,
-    "linear": 0,
-    "relu": 1,
-    "relu6": 2,
-    "leaky_relu": 3,
-    "sigmoid": 4,
-    "tanh": 5,
-    "elu": 6,
-    "exponential": 7,
-    "softplus": 8,
-    "hard_sigmoid": 9,
-    "sqrt": 10,
-    "reciprocal": 11,
-    "affine": 12,
-    "clip": 14,
-    "relu_general": 15,
-    "gelu": 16,
-    "gelu_tanh": 17,
-    "silu": 18,
-    "softsign": 19,
-    "hard_silu": 20,
-    "mish": 21,
-    "log_sigmoid": 22,
-    "threshold": 23,
-    "tanh_shrink": 24,
-    "hard_shrink": 25,
-    "soft_shrink": 26,
-    "squareplus": 27,
-    "sparse_plus": 28,
-    "abs": 29,
-    "square": 30,
-    "log": 31,
-    "power": 32,
-    "sign": 33,
-}
 
 
 def _as_reals(kind: str, params: tuple[float, float, float], image: np.ndarray) -> np.ndarray:

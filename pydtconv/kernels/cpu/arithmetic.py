@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext import elem
+from pydtconv.conv.activations import CODES
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.activation import CODES, bind_unary_backward
+from pydtconv.kernels.cpu.activation import bind_unary_backward
 from pydtconv.kernels.cpu.normalized_image import (
     AFTER_NORMALIZATION,
     bind_normalized_product,

@@ -11,8 +11,9 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import conv as ext
+from pydtconv.conv.activations import FUSED
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.bound import ACTIVATIONS, Normalization, bind
+from pydtconv.conv.bound import Normalization, bind
 from pydtconv.conv.kept import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import (
@@ -225,7 +226,7 @@ class ConvBaseKernel(Kernel[ConvType]):
     def _finish_backward(self, p: Pass, dy: np.ndarray) -> tuple[dict[str, Callable[..., int]], int]:
         """What turns dy into that of the bare convolution and writes db, and the workspace it needs."""
         db = self.op.bias_of(p.dx)
-        code, alpha = ACTIVATIONS[self.op.activation], self.op.alpha
+        code, alpha = FUSED[self.op.activation], self.op.alpha
         if not code and db is None:
             return {}, 0
         y = p.y[0] if code else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pydtconv._ext import conv as ext
+from pydtconv.conv.activations import FUSED
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.bound import ACTIVATIONS, bind
+from pydtconv.conv.bound import bind
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Pass
 from pydtconv.kernels.cpu.convolution import ConvBaseKernel
@@ -24,7 +25,7 @@ class ConvTransposeKernel(ConvBaseKernel[ConvTranspose]):
         name = self._algorithm(problem, "backward_data")
         y, bias = p.y[0], p.x[2] if len(p.x) > 2 else None
         calls: dict[str, Callable[..., int]] = {"forward": bind(problem, "backward_data", name, y, p.x[1], p.x[0])}
-        code, alpha, ldy = ACTIVATIONS[self.op.activation], self.op.alpha, pixel_stride(y, "y")
+        code, alpha, ldy = FUSED[self.op.activation], self.op.alpha, pixel_stride(y, "y")
         if code or bias is not None:
             image = as_planes(y)
             calls["forward_bias"] = lambda workspace: ext.bias_forward(image, ldy, bias, code, alpha)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import conv, gemm_mixed, ukr
-from pydtconv.conv.bound import ACTIVATIONS
+from pydtconv.conv.activations import FUSED
 from pydtconv.conv.products import in_force
 from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing, sequence
@@ -92,7 +92,7 @@ class Bfloat16DenseKernel(Kernel[Dense]):
     def _fused(self) -> tuple[int, float]:
         """Code and slope of the activation that the product applies; a smooth one follows it."""
         kind = None if self.op.smooth else self.op.activation
-        return ACTIVATIONS[kind], parameters(kind or "linear", self.op.alpha, None, None)[0]
+        return FUSED[kind], parameters(kind or "linear", self.op.alpha, None, None)[0]
 
     def forward(self, p: Pass) -> Call:
         code, slope = self._fused

@@ -10,39 +10,24 @@ from pydtconv.kernels.cpu.rows import around, flat_of
 from pydtconv.kernels.registry import register
 from pydtconv.ops.elementwise_loss import ElementwiseLoss
 
-#: codes of `dtconv_loss`
-CODES = {
-    "mse": 0,
-    "mae": 1,
-    "mape": 2,
-    "msle": 3,
-    "huber": 4,
-    "logcosh": 5,
-    "hinge": 6,
-    "squared_hinge": 7,
-    "poisson": 8,
-    "kl_divergence": 9,
-}
-BINARY, BINARY_SCORES, SIGMOID = 10, 11, 12
+#: codes of `dtconv_loss`, by kind
+CODES = {kind: code for code, kind in enumerate(ext.kinds())}
+BINARY, BINARY_SCORES, SIGMOID = CODES["binary"], CODES["binary of scores"], CODES["sigmoid"]
 
 
 @register(ElementwiseLoss)
 class ElementwiseLossKernel(Kernel[ElementwiseLoss]):
     """One pass each way."""
 
-    @property
-    def _parameter(self) -> float:
-        return self.op.delta if self.op.kind == "huber" else self.op.epsilon
-
     def forward(self, p: Pass) -> Call:
         sizes, x, loss = around(p.x[0].shape, self.op.axis), flat_of(p.x[0]), flat_of(p.y[0])
-        return elementwise_forward(sizes, CODES[self.op.kind], self._parameter, 0.0, x, p.x[1], None, loss)
+        return elementwise_forward(sizes, CODES[self.op.kind], self.op.parameter, 0.0, x, p.x[1], None, loss)
 
     def backward(self, p: Pass) -> Call:
         sizes, x, accumulate = around(p.x[0].shape, self.op.axis), flat_of(p.x[0]), p.adds(0)
         dloss, dx = flat_of(p.dy[0]), flat_of(p.dx[0])
         code = CODES[self.op.kind]
-        return elementwise_backward(sizes, code, self._parameter, 0.0, x, p.x[1], dloss, None, accumulate, dx)
+        return elementwise_backward(sizes, code, self.op.parameter, 0.0, x, p.x[1], dloss, None, accumulate, dx)
 
 
 def elementwise_forward(

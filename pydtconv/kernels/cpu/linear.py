@@ -14,11 +14,12 @@ import numpy as np
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import gemm as ext
 from pydtconv._ext import ukr
+from pydtconv.conv.activations import CODES
 from pydtconv.conv.bound import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing
-from pydtconv.kernels.cpu.activation import CODES, bind_unary
+from pydtconv.kernels.cpu.activation import bind_unary
 from pydtconv.kernels.cpu.dense_bfloat16 import Bfloat16DenseKernel, wanted
 from pydtconv.kernels.cpu.rows import rows_of
 from pydtconv.kernels.registry import register

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from pydtconv._ext import norm
+from pydtconv.conv.activations import CODES
 from pydtconv.dtypes import real
 from pydtconv.kernels.base import Call, Kernel, MeanTerms, Pass, nothing, sequence
-from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.cpu.moments import moments_in
 from pydtconv.kernels.cpu.rows import carve, carved_bytes, real_of, rows_of
 from pydtconv.kernels.cpu.strided import bind_copy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydtconv.conv.activations import CODES
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.gpu.arrays import register
 from pydtconv.kernels.gpu.columns import bind_column_sums, sums_bytes
 from pydtconv.ops.activation import Activation, Bias

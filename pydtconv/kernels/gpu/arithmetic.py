@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pydtconv.conv.activations import CODES
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.cpu.arithmetic import BINARY
 from pydtconv.kernels.cpu.strided import broadcast_axes
 from pydtconv.kernels.gpu.activation import bind_unary, bind_unary_backward

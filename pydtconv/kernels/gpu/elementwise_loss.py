@@ -60,8 +60,7 @@ class ElementwiseLossKernel(Kernel[ElementwiseLoss]):
             signs = part(p.workspace, 0, (1,), t.dtype, t.itemsize)
             arguments = (t.size, dense(p.launcher, t), signs)
             before = [p.launcher.launch("elementwise_loss.count_others", t.dtype, (1,), 256, *arguments)]
-        parameter = op.delta if op.kind == "huber" else op.epsilon
-        return Elementwise(p, op.axis, CODES[op.kind], parameter, 0.0, signs), before
+        return Elementwise(p, op.axis, CODES[op.kind], op.parameter, 0.0, signs), before
 
     def forward(self, p: Pass) -> Call:
         loss, before = self._bound(p)

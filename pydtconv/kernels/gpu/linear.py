@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydtconv.conv.activations import CODES
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts
-from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.gpu.activation import bind_unary, bind_unary_backward
 from pydtconv.kernels.gpu.arrays import register, rows_of, size_of
 from pydtconv.kernels.gpu.columns import bind_column_sums, sums_bytes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import dtypes
+from pydtconv.conv.activations import CODES
 from pydtconv.kernels.base import Call, Kernel, Pass, sequence
-from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.gpu.arrays import aligned, part, register, size_of
 from pydtconv.kernels.gpu.columns import THREADS, bind_statistics, bind_totals, grid_of, sums_bytes
 from pydtconv.kernels.gpu.moments import moments_in

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydtconv.conv.activations import CODES
 from pydtconv.kernels.base import Call
-from pydtconv.kernels.cpu.activation import CODES
 from pydtconv.kernels.gpu.arrays import size_of
 
 

@@ -3,15 +3,13 @@
 What a rule computes can be differentiated again.  Operators without a rule are refused by name.
 """
 
-from pydtconv.loops.rules import elementwise, losses, normalizing, products, sums, tables, windows
-from pydtconv.loops.rules.pulling import RULES, WITHOUT, contribute, pull
+from pydtconv.loops.rules import elementwise, normalizing, products, sums, tables, windows
+from pydtconv.loops.rules.pulling import RULES, contribute, pull
 
 __all__ = [
     "RULES",
-    "WITHOUT",
     "contribute",
     "elementwise",
-    "losses",
     "normalizing",
     "products",
     "pull",

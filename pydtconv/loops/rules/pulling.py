@@ -16,9 +16,6 @@ Rule = Callable[[Node, Sequence[Any], Any, Any], Sequence[Any]]
 #: by the operator's class, or the function of the table
 RULES: dict[str, Rule] = {}
 
-#: why there is no rule, by the same names
-WITHOUT: dict[str, str] = {}
-
 
 def refused(name: str, reason: str = "") -> NotImplementedError:
     """The error of what cannot be differentiated again."""
@@ -65,7 +62,7 @@ def rule_of(node: Node) -> Rule:
     if rule is None and formula is not None:
         return composed(formula)
     if rule is None:
-        raise refused(node.op.name, WITHOUT.get(key, ""))
+        raise refused(node.op.name, node.op.lacks.get("gradient", ""))
     return rule
 
 

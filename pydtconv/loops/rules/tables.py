@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Node
-from pydtconv.loops.rules.pulling import RULES, WITHOUT, Rule, composed, refused
+from pydtconv.loops.rules.pulling import RULES, Rule, composed, refused
 from pydtconv.loops.rules.written import Written, read
 from pydtconv.ops.functions.tables.reducing import neighbours
 from pydtconv.ops.functions.tables.sampling import corners
@@ -268,22 +268,13 @@ _OWN: dict[str, Rule] = {
     "ctc_loss": composed(_aligned), _NAME: _transposed_again,
 }  # fmt: skip
 
-WITHOUT.update(
-    {
-        "custom_gradient": "its gradient is a function of arrays that was given",
-        **dict.fromkeys(("Augment", "RandomCrop", "RandomFlip"), "random images are input, not what is learned"),
-        **dict.fromkeys(("SoftmaxCrossEntropy", "SigmoidCrossEntropy"), "plans alone make it"),
-        "Exchange": "ranks that cut images have no tapes",
-    }
-)
-
 
 def rule_of_table(name: str) -> Rule | None:
     """The rule of a function of the table, None where it has none."""
     row = TABLE[name]
     if name in _OWN:
         return _OWN[name]
-    if row.gradient is None or row.gradient is no_gradient or name in WITHOUT:
+    if row.gradient is None or row.gradient is no_gradient or row.lacks:
         return None
     return _linear if name in _LINEAR or not (row.reads_x or row.reads_y) else _read
 
