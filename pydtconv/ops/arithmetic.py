@@ -27,6 +27,7 @@ class Add(Op):
     inplace: ClassVar[tuple[int, ...]] = (0, 1)
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = tuple(range(256))
+    mesh: ClassVar[str] = "elementwise"
 
     def __post_init__(self) -> None:
         check_fusable(self.activation)
@@ -59,6 +60,7 @@ class Binary(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0, 1)
     #: for the gradient of input 0 and of input 1: which of a (0), b (1), y (2) it reads
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((0, 1), (0, 1))
+    mesh: ClassVar[str] = "elementwise"
 
     @property
     def name(self) -> str:

@@ -50,6 +50,7 @@ class ConvBase(Op):
     passes: ClassVar[tuple[str, ...]] = ("forward", "backward_data", "backward_weights")
     takes_bias: ClassVar[bool] = True
     takes_activation: ClassVar[bool] = True
+    mesh: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", by_axis(self.strides, "strides"))

@@ -29,6 +29,7 @@ class NumpyOp(Op):
 
     dense: ClassVar[bool] = True
     replayable: ClassVar[bool] = False  # its functions may draw numbers or count
+    mesh: ClassVar[str] = "custom"
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pydtconv.dtypes import real
 from pydtconv.ops.base import Op, Retained, Spec
@@ -26,6 +27,7 @@ class LayerNorm(Op):
 
     inplace = (0,)
     inplace_backward = (0,)
+    mesh: ClassVar[str] = "layer_normalization"
 
     @property
     def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]

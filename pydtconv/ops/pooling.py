@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import ClassVar
 
 from pydtconv.conv.problem import same_padding
 from pydtconv.extents import LARGEST, check_products
@@ -32,6 +33,7 @@ class WindowPool(Op):
 
     accumulates = (0,)
     extent_fields = ("pool_size", "strides", "padding")
+    mesh: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
         count = len(self.pool_size)
@@ -208,12 +210,15 @@ class _GlobalPool(Op):
 class GlobalAveragePool(_GlobalPool):
     """y = mean over everything between the batch and the channels."""
 
+    mesh: ClassVar[str] = "global_average"
+
 
 @dataclass(frozen=True)
 class GlobalMaxPool(_GlobalPool):
     """y = maximum over everything between the batch and the channels; training keeps its place (int32), not x."""
 
     replay_saves = ("argmax",)
+    mesh: ClassVar[str] = "global_maximum"
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         return {"argmax": Spec((inputs[0].shape[0], inputs[0].shape[-1]), "int32")} if training else {}

@@ -23,6 +23,7 @@ class Reduction(Op):
 
     kind: ClassVar[str] = "sum"
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    mesh: ClassVar[str] = "reduction"
 
     def __post_init__(self) -> None:
         if self.axis is not None and not isinstance(self.axis, int):

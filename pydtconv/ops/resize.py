@@ -34,6 +34,7 @@ class Pad(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     extent_fields: ClassVar[tuple[str, ...]] = ("padding",)
+    mesh: ClassVar[str] = "pad"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "padding", tuple((int(a), int(b)) for a, b in self.padding))
@@ -68,6 +69,7 @@ class Upsample(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     extent_fields: ClassVar[tuple[str, ...]] = ("size",)
+    mesh: ClassVar[str] = "upsample"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(self.size))

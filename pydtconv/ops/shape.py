@@ -23,6 +23,7 @@ class Reshape(Op):
     shape: tuple[int | None, ...]
 
     is_view: ClassVar[bool] = True
+    mesh: ClassVar[str] = "reshape"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(self.shape))
@@ -63,6 +64,7 @@ class Transpose(Op):
     axes: tuple[int, ...] | None = None
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    mesh: ClassVar[str] = "transpose"
 
     def __post_init__(self) -> None:
         if self.axes is not None:
@@ -87,6 +89,7 @@ class Concatenate(Op):
 
     concatenates: ClassVar[bool] = True
     accumulates: ClassVar[tuple[int, ...]] = tuple(range(256))
+    mesh: ClassVar[str] = "concatenate"
 
     def infer(self, *inputs: Spec) -> Spec:
         if not inputs:
@@ -120,6 +123,7 @@ class Slice(Op):
     stop: tuple[int | None, ...]
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
+    mesh: ClassVar[str] = "crop"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", tuple(self.start))
@@ -150,6 +154,7 @@ class Cast(Op):
     """x in another dtype; between float types the gradient is cast back.  Raises TypeError for what is no dtype."""
 
     dtype: str
+    mesh: ClassVar[str] = "elementwise"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", name_of(self.dtype))

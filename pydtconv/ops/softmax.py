@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import check_axis, check_float
@@ -17,6 +18,7 @@ class Softmax(Op):
     inplace = (0,)
     inplace_backward = (0,)
     accumulates = (0,)
+    mesh: ClassVar[str] = "along_axis"
 
     @property
     def dense(self) -> bool:  # type: ignore[override]

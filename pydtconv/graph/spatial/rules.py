@@ -1,7 +1,7 @@
 """What each operator reads and leaves where images are cut: one rule for each kind of operator.
 
 A rule takes a node of the whole graph, brings its inputs to the layouts that this process reads, and adds the local
-node.  An operator without a rule gets its inputs whole, in every process.
+node.  By default inputs are whole, in every process.
 """
 
 from __future__ import annotations
@@ -13,23 +13,15 @@ from collections.abc import Callable, Sequence
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.spatial.cutting import CannotCutError, Cut, Cutting, Layout
 from pydtconv.graph.spatial.windows import RULES as WINDOW_RULES
-from pydtconv.ops.activation import Activation, Bias
-from pydtconv.ops.arithmetic import Add, Binary, Divide, Multiply, Subtract
+from pydtconv.ops.activation import Activation
+from pydtconv.ops.arithmetic import Add, Divide, Multiply, Subtract
 from pydtconv.ops.base import Op
 from pydtconv.ops.checks import normalize_axes
-from pydtconv.ops.cross_entropy import Targets
-from pydtconv.ops.custom import NumpyOp
-from pydtconv.ops.elementwise_loss import ElementwiseLoss
-from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.layout import scaled
-from pydtconv.ops.linear import Dense
-from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
-from pydtconv.ops.normalization import BatchNorm
+from pydtconv.ops.loss_sums import WeightedMean
 from pydtconv.ops.pooling import GlobalAveragePool, GlobalMaxPool
-from pydtconv.ops.random import Dropout, GaussianNoise
+from pydtconv.ops.random import Dropout
 from pydtconv.ops.reduction import Mean, Reduction, Sum
-from pydtconv.ops.shape import Cast, Concatenate, Reshape, Transpose
-from pydtconv.ops.softmax import Softmax
 
 Rule = Callable[[Cutting, Node], None]
 
@@ -37,7 +29,7 @@ Rule = Callable[[Cutting, Node], None]
 def cut_node(cutting: Cutting, node: Node) -> None:
     """Adds what stands for the node in this process."""
     cutting.begin(node)
-    rule = next((RULES[kind] for kind in type(node.op).__mro__ if kind in RULES), whole_inputs)
+    rule = RULES[node.op.mesh]
     if rule not in (elementwise, scalars):  # which know of parts of scalars
         for tensor in node.inputs:
             cutting.sum_parts(tensor)
@@ -351,30 +343,12 @@ def scalars(cutting: Cutting, node: Node) -> None:
         cutting.partial.update(outputs)
 
 
-RULES: dict[type, Rule] = {
-    **WINDOW_RULES,
-    NumpyOp: custom,
-    Activation: elementwise,
-    Bias: elementwise,
-    Add: elementwise,
-    Binary: elementwise,
-    Cast: elementwise,
-    BatchNorm: normalization,
-    Dropout: random_elements,
-    GaussianNoise: random_elements,
-    Dense: along_last,
-    LayerNorm: layer_normalization,
-    Softmax: along_axis,
-    Transpose: transpose,
-    Concatenate: concatenate,
-    Reshape: reshape,
-    Reduction: reduction,
-    GlobalAveragePool: global_average,
-    GlobalMaxPool: global_maximum,
-    Targets: loss_values,
-    ElementwiseLoss: loss_values,
-    WeightedMean: weighted_mean,
-    L1L2Penalty: penalty,
-    Portion: scalars,
-    WeightedSum: scalars,
-}
+#: by the names that operators call them by (`Op.mesh`)
+RULES: dict[str, Rule] = {
+    rule.__name__: rule
+    for rule in (
+        along_axis, along_last, concatenate, custom, elementwise, global_average, global_maximum, layer_normalization,
+        loss_values, normalization, penalty, random_elements, reduction, reshape, scalars, transpose, weighted_mean,
+        whole_inputs, *WINDOW_RULES,
+    )
+}  # fmt: skip

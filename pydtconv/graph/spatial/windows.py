@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.graph.spatial.cutting import Cut, Cutting
 from pydtconv.ops.base import Window
-from pydtconv.ops.convolution import ConvBase
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.layout import (
     Intervals,
@@ -20,7 +19,6 @@ from pydtconv.ops.layout import (
     window_padding,
     window_reads,
 )
-from pydtconv.ops.pooling import WindowPool
 from pydtconv.ops.resize import Pad, Upsample
 from pydtconv.ops.shape import Slice
 
@@ -175,10 +173,4 @@ def upsample(cutting: Cutting, node: Node) -> None:
     cutting.set(node, [wide])
 
 
-RULES: dict[type, Callable[[Cutting, Node], None]] = {
-    ConvBase: window,
-    WindowPool: window,
-    Pad: pad,
-    Slice: crop,
-    Upsample: upsample,
-}
+RULES = (window, pad, crop, upsample)
