@@ -12,6 +12,7 @@ from pydtconv.dtypes import FLOATING
 from pydtconv.graph import Node, Tensor
 from pydtconv.interchange.onnx_writer import Multiple, Writer
 from pydtconv.ops.functions.tables.sampling import _matrix
+from pydtconv.ops.table import TableOp
 
 #: from a writer, the node and its settings to the name of the output, or the names where there are several
 Row = Callable[[Writer, Node, Mapping[str, Any]], Any]
@@ -84,8 +85,16 @@ def _common(w: Writer, node: Node) -> list[str]:
     return [read(w, tensor, wanted) for tensor in node.inputs]
 
 
-def _compare(kind: str) -> Row:
-    return lambda w, node, static: w.emit(kind, *_common(w, node))
+#: operators of ONNX that take truth values and give them
+_LOGICAL = ("And", "Or", "Xor", "Not")
+
+
+def row_of(op: TableOp) -> Row | None:
+    """What writes a function of the table; None where ONNX has nothing like it."""
+    kind = op.rule.onnx
+    if kind and op.rule.dtype == "bool" and kind not in _LOGICAL:
+        return lambda w, node, static: w.emit(kind, *_common(w, node))
+    return simple(kind) if kind else ROWS.get(op.function)
 
 
 def _where(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
@@ -304,46 +313,6 @@ def _einsum(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
 
 #: by the name of the function
 ROWS: dict[str, Row] = {
-    **{
-        name: simple(kind)
-        for name, kind in {
-            "sin": "Sin",
-            "cos": "Cos",
-            "tan": "Tan",
-            "arcsin": "Asin",
-            "arccos": "Acos",
-            "arctan": "Atan",
-            "sinh": "Sinh",
-            "cosh": "Cosh",
-            "arcsinh": "Asinh",
-            "arccosh": "Acosh",
-            "arctanh": "Atanh",
-            "erf": "Erf",
-            "floor": "Floor",
-            "ceil": "Ceil",
-            "fabs": "Abs",
-            "stop_gradient": "Identity",
-        }.items()
-    },
-    **{
-        name: simple(kind, "bool")
-        for name, kind in {
-            "logical_and": "And",
-            "logical_or": "Or",
-            "logical_xor": "Xor",
-            "logical_not": "Not",
-        }.items()
-    },
-    **{
-        name: _compare(kind)
-        for name, kind in {
-            "equal": "Equal",
-            "greater": "Greater",
-            "greater_equal": "GreaterOrEqual",
-            "less": "Less",
-            "less_equal": "LessOrEqual",
-        }.items()
-    },
     "not_equal": _not_equal,
     "isnan": _is("IsNaN"),
     "isinf": _is("IsInf"),

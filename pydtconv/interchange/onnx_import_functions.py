@@ -11,60 +11,33 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.interchange.onnx_call import ROWS, Call, check_size, is_symbolic, row
 from pydtconv.interchange.onnx_constants import _DTYPES
+from pydtconv.ops.table import RULES
 
-#: operators of one input that are functions of ours, without attributes
-_UNARY: dict[str, Callable[..., Any]] = {
+#: operators that are functions of ours, without attributes; rows of the table of functions name their own
+_SAME: dict[str, Callable[..., Any]] = {
+    **{rule.onnx: getattr(ops, name) for name, rule in RULES.items() if rule.onnx},
     "Abs": ops.abs,
-    "Acos": ops.arccos,
-    "Acosh": ops.arccosh,
-    "Asin": ops.arcsin,
-    "Asinh": ops.arcsinh,
-    "Atan": ops.arctan,
-    "Atanh": ops.arctanh,
-    "Ceil": ops.ceil,
-    "Cos": ops.cos,
-    "Cosh": ops.cosh,
-    "Erf": ops.erf,
+    "Add": ops.add,
     "Exp": ops.exp,
-    "Floor": ops.floor,
     "HardSwish": ops.hard_silu,
     "Identity": lambda x: x,
     "IsNaN": ops.isnan,
     "Log": ops.log,
     "Mish": ops.mish,
+    "Mul": ops.multiply,
     "Neg": ops.negative,
-    "Not": ops.logical_not,
+    "Pow": ops.power,
     "Reciprocal": ops.reciprocal,
     "Relu": ops.relu,
     "Round": ops.round,
     "Sigmoid": ops.sigmoid,
     "Sign": ops.sign,
-    "Sin": ops.sin,
-    "Sinh": ops.sinh,
     "Softplus": ops.softplus,
     "Softsign": ops.softsign,
     "Sqrt": ops.sqrt,
-    "Tan": ops.tan,
+    "Sub": ops.subtract,
     "Tanh": ops.tanh,
 }
-_BINARY: dict[str, Callable[..., Any]] = {
-    "And": ops.logical_and,
-    "Add": ops.add,
-    "Equal": ops.equal,
-    "Greater": ops.greater,
-    "GreaterOrEqual": ops.greater_equal,
-    "Less": ops.less,
-    "LessOrEqual": ops.less_equal,
-    "Mul": ops.multiply,
-    "Or": ops.logical_or,
-    "Pow": ops.power,
-    "Sub": ops.subtract,
-    "Xor": ops.logical_xor,
-}
-
-
-def _unary(function: Callable[..., Any]) -> Callable[[Call], Any]:
-    return lambda call: function(call.x[0])
 
 
 def _operands(call: Call) -> list[Any]:
@@ -79,12 +52,11 @@ def _operands(call: Call) -> list[Any]:
     return [value if is_symbolic(value) or value.size != 1 or value.ndim else value.item() for value in call.x]
 
 
-def _binary(function: Callable[..., Any]) -> Callable[[Call], Any]:
-    return lambda call: function(*_operands(call))
+def _same(function: Callable[..., Any]) -> Callable[[Call], Any]:
+    return lambda call: function(*(_operands(call) if len(call.x) > 1 else call.x))
 
 
-ROWS.update({name: _unary(function) for name, function in _UNARY.items()})
-ROWS.update({name: _binary(function) for name, function in _BINARY.items()})
+ROWS.update({name: _same(function) for name, function in _SAME.items()})
 
 
 @row("Div")

@@ -171,7 +171,7 @@ def _function(w: Writer, node: Node) -> None:
         other.op = moving
         ROWS[type(moving)](w, other)
         return
-    row = onnx_functions.ROWS.get(op.function)
+    row = onnx_functions.row_of(op)
     if row is None:
         raise ValueError(f"export: the function ops.{op.function.lstrip('_')} has no ONNX operator here")
     names = row(w, node, dict(op.static))

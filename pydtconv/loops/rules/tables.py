@@ -19,13 +19,6 @@ from pydtconv.ops.table import RULES as TABLE
 from pydtconv.ops.table import Backward, TableOp, no_gradient
 from pydtconv.ops.table import Rule as Row
 
-#: functions that are linear in all floats among their operands, whose rules read what else there is
-_LINEAR = frozenset(
-    {
-        "_along", "_transform", "fft", "fft2", "ifft2", "irfft", "istft", "rfft", "scatter", "scatter_update",
-        "segment_sum", "slice_update", "stft", "take", "take_along_axis", "watched",
-    }
-)  # fmt: skip
 _NAME = "transposed"
 
 
@@ -276,7 +269,7 @@ def rule_of_table(name: str) -> Rule | None:
         return _OWN[name]
     if row.gradient is None or row.gradient is no_gradient or row.lacks:
         return None
-    return _linear if name in _LINEAR or not (row.reads_x or row.reads_y) else _read
+    return _linear if row.linear or not (row.reads_x or row.reads_y) else _read
 
 
 RULES.update({name: rule for name in TABLE if (rule := rule_of_table(name)) is not None})

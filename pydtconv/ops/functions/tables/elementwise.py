@@ -19,14 +19,14 @@ from pydtconv.ops.table import Backward, Rule, no_gradient, sloped, unbroadcast
 _LN2, _LN10, _PI = math.log(2), math.log(10), math.pi
 
 
-def _unary(forward: Callable[..., Any], slope: Callable[..., Any], dtype: str = "float") -> Rule:
+def _unary(forward: Callable[..., Any], slope: Callable[..., Any], dtype: str = "float", onnx: str = "") -> Rule:
     """slope: the derivative, a function of x or of y."""
     of_y = list(inspect.signature(slope).parameters) == ["y"]
 
     def gradient(b: Backward, **static: Any) -> Any:
         return (sloped(slope(b.y[0] if of_y else b.x[0]), b.dy[0]),)
 
-    return Rule(_cast_first(forward), gradient, _same, dtype, reads_x=not of_y, reads_y=of_y)
+    return Rule(_cast_first(forward), gradient, _same, dtype, reads_x=not of_y, reads_y=of_y, onnx=onnx)
 
 
 def _cast_first(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,9 +43,9 @@ def _same(*shapes: tuple[int, ...], **static: Any) -> tuple[int, ...]:
     return shapes[0]
 
 
-def _step(forward: Callable[..., Any], dtype: str = "float") -> Rule:
+def _step(forward: Callable[..., Any], dtype: str = "float", onnx: str = "") -> Rule:
     """A function whose gradient is zero."""
-    return Rule(forward, no_gradient, _same, dtype)
+    return Rule(forward, no_gradient, _same, dtype, onnx=onnx)
 
 
 def _binary(
@@ -60,9 +60,9 @@ def _binary(
     return Rule(_cast_first(forward) if dtype == "floats" else forward, gradient, None, dtype)
 
 
-def _pair(forward: Callable[..., Any], dtype: str = "promote") -> Rule:
+def _pair(forward: Callable[..., Any], dtype: str = "promote", onnx: str = "") -> Rule:
     """A function of two arguments without a gradient."""
-    return Rule(forward, no_gradient, None, dtype)
+    return Rule(forward, no_gradient, None, dtype, onnx=onnx)
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
@@ -116,17 +116,21 @@ def _int(x: np.ndarray, function: Callable[..., Any]) -> np.ndarray:
 
 
 UNARY: list[Row] = [
-    ("sin(x)", "The sine.", _unary(np.sin, lambda x: np.cos(x))),
-    ("cos(x)", "The cosine.", _unary(np.cos, lambda x: -np.sin(x))),
-    ("tan(x)", "The tangent.", _unary(np.tan, lambda y: 1 + y * y)),
-    ("arcsin(x)", "The inverse sine.", _unary(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))),
-    ("arccos(x)", "The inverse cosine.", _unary(np.arccos, lambda x: -1 / np.sqrt(1 - x * x))),
-    ("arctan(x)", "The inverse tangent.", _unary(np.arctan, lambda x: 1 / (1 + x * x))),
-    ("sinh(x)", "The hyperbolic sine.", _unary(np.sinh, lambda x: np.cosh(x))),
-    ("cosh(x)", "The hyperbolic cosine.", _unary(np.cosh, lambda x: np.sinh(x))),
-    ("arcsinh(x)", "The inverse hyperbolic sine.", _unary(np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1))),
-    ("arccosh(x)", "The inverse hyperbolic cosine.", _unary(np.arccosh, lambda x: 1 / np.sqrt(x * x - 1))),
-    ("arctanh(x)", "The inverse hyperbolic tangent.", _unary(np.arctanh, lambda x: 1 / (1 - x * x))),
+    ("sin(x)", "The sine.", _unary(np.sin, lambda x: np.cos(x), onnx="Sin")),
+    ("cos(x)", "The cosine.", _unary(np.cos, lambda x: -np.sin(x), onnx="Cos")),
+    ("tan(x)", "The tangent.", _unary(np.tan, lambda y: 1 + y * y, onnx="Tan")),
+    ("arcsin(x)", "The inverse sine.", _unary(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x), onnx="Asin")),
+    ("arccos(x)", "The inverse cosine.", _unary(np.arccos, lambda x: -1 / np.sqrt(1 - x * x), onnx="Acos")),
+    ("arctan(x)", "The inverse tangent.", _unary(np.arctan, lambda x: 1 / (1 + x * x), onnx="Atan")),
+    ("sinh(x)", "The hyperbolic sine.", _unary(np.sinh, lambda x: np.cosh(x), onnx="Sinh")),
+    ("cosh(x)", "The hyperbolic cosine.", _unary(np.cosh, lambda x: np.sinh(x), onnx="Cosh")),
+    ("arcsinh(x)", "The inverse hyperbolic sine.", _unary(np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1), onnx="Asinh")),
+    (
+        "arccosh(x)",
+        "The inverse hyperbolic cosine.",
+        _unary(np.arccosh, lambda x: 1 / np.sqrt(x * x - 1), onnx="Acosh"),
+    ),
+    ("arctanh(x)", "The inverse hyperbolic tangent.", _unary(np.arctanh, lambda x: 1 / (1 - x * x), onnx="Atanh")),
     ("exp2(x)", "2 ** x.", _unary(np.exp2, lambda y: y * _LN2)),
     ("expm1(x)", "exp(x) - 1.", _unary(np.expm1, lambda y: y + 1)),
     ("log10(x)", "The logarithm to base 10.", _unary(np.log10, lambda x: 1 / (x * _LN10))),
@@ -135,14 +139,14 @@ UNARY: list[Row] = [
     ("cbrt(x)", "The cube root.", _unary(np.cbrt, lambda y: 1 / (3 * y * y), "wide float")),
     ("deg2rad(x)", "Degrees as radians.", _unary(np.deg2rad, lambda y: _PI / 180, "wide float")),
     ("rad2deg(x)", "Radians as degrees.", _unary(np.rad2deg, lambda y: 180 / _PI, "wide float")),
-    ("erf(x)", "The error function.", _unary(_erf, lambda x: 2 / math.sqrt(_PI) * np.exp(-x * x))),
+    ("erf(x)", "The error function.", _unary(_erf, lambda x: 2 / math.sqrt(_PI) * np.exp(-x * x), onnx="Erf")),
     ("erfc(x)", "1 - erf(x).", _unary(_erfc, lambda x: -2 / math.sqrt(_PI) * np.exp(-x * x))),
     ("erfinv(x)", "The inverse of erf.", _unary(_erfinv, lambda y: math.sqrt(_PI) / 2 * np.exp(y * y))),
     ("sinc(x)", "sin(pi x) / (pi x).", _unary(np.sinc, _sinc_slope)),
     ("i0(x)", "The modified Bessel function of order 0.", _unary(np.i0, lambda x: _i1(x), "wide float")),
-    ("fabs(x)", "The absolute value, as a float.", _unary(np.abs, lambda x: np.sign(x))),
-    ("floor(x)", "The largest integer up to x.", _step(np.floor)),
-    ("ceil(x)", "The smallest integer from x on.", _step(np.ceil)),
+    ("fabs(x)", "The absolute value, as a float.", _unary(np.abs, lambda x: np.sign(x), onnx="Abs")),
+    ("floor(x)", "The largest integer up to x.", _step(np.floor, onnx="Floor")),
+    ("ceil(x)", "The smallest integer from x on.", _step(np.ceil, onnx="Ceil")),
     ("trunc(x)", "x without its fraction.", _step(lambda x: _int(x, np.trunc), "promote")),
     ("round(x, decimals=0)", "x rounded, halves to even.", _step(np.round, "promote")),
     ("isfinite(x)", "Whether x is neither infinite nor NaN.", _step(np.isfinite, "bool")),
@@ -152,7 +156,7 @@ UNARY: list[Row] = [
     ("isposinf(x)", "Whether x is infinity.", _step(np.isposinf, "bool")),
     ("isreal(x)", "Whether the imaginary part is zero.", _step(np.isreal, "bool")),
     ("signbit(x)", "Whether the sign is set.", _step(np.signbit, "bool")),
-    ("logical_not(x)", "Whether x is false.", _step(np.logical_not, "bool")),
+    ("logical_not(x)", "Whether x is false.", _step(np.logical_not, "bool", onnx="Not")),
     ("bitwise_not(x)", "All bits turned.", _step(np.bitwise_not, "bits")),
     ("bitwise_invert(x)", "All bits turned.", _step(np.bitwise_not, "bits")),
     (
@@ -168,7 +172,7 @@ UNARY: list[Row] = [
     (
         "stop_gradient(variable)",
         "The variable, through which no gradient goes.",
-        _step(lambda x: x, "promote"),
+        _step(lambda x: x, "promote", onnx="Identity"),
     ),
 ]
 
@@ -248,15 +252,15 @@ BINARY: list[Row] = [
     ("left_shift(x, y)", "x moved y bits to the left.", _pair(np.left_shift, "integers")),
     ("bitwise_right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift, "integers")),
     ("right_shift(x, y)", "x moved y bits to the right.", _pair(np.right_shift, "integers")),
-    ("equal(x1, x2)", "Whether both are equal.", _pair(np.equal, "bool")),
+    ("equal(x1, x2)", "Whether both are equal.", _pair(np.equal, "bool", onnx="Equal")),
     ("not_equal(x1, x2)", "Whether they differ.", _pair(np.not_equal, "bool")),
-    ("greater(x1, x2)", "Whether x1 > x2.", _pair(np.greater, "bool")),
-    ("greater_equal(x1, x2)", "Whether x1 >= x2.", _pair(np.greater_equal, "bool")),
-    ("less(x1, x2)", "Whether x1 < x2.", _pair(np.less, "bool")),
-    ("less_equal(x1, x2)", "Whether x1 <= x2.", _pair(np.less_equal, "bool")),
-    ("logical_and(x1, x2)", "Whether both are true.", _pair(np.logical_and, "bool")),
-    ("logical_or(x1, x2)", "Whether one or both are true.", _pair(np.logical_or, "bool")),
-    ("logical_xor(x1, x2)", "Whether one of both is true.", _pair(np.logical_xor, "bool")),
+    ("greater(x1, x2)", "Whether x1 > x2.", _pair(np.greater, "bool", onnx="Greater")),
+    ("greater_equal(x1, x2)", "Whether x1 >= x2.", _pair(np.greater_equal, "bool", onnx="GreaterOrEqual")),
+    ("less(x1, x2)", "Whether x1 < x2.", _pair(np.less, "bool", onnx="Less")),
+    ("less_equal(x1, x2)", "Whether x1 <= x2.", _pair(np.less_equal, "bool", onnx="LessOrEqual")),
+    ("logical_and(x1, x2)", "Whether both are true.", _pair(np.logical_and, "bool", onnx="And")),
+    ("logical_or(x1, x2)", "Whether one or both are true.", _pair(np.logical_or, "bool", onnx="Or")),
+    ("logical_xor(x1, x2)", "Whether one of both is true.", _pair(np.logical_xor, "bool", onnx="Xor")),
     (
         "isclose(x1, x2, rtol=1e-05, atol=1e-08, equal_nan=False)",
         "Whether |x1 - x2| <= atol + rtol * |x2|.",

@@ -69,7 +69,10 @@ def _enter(
         return tuple(unbroadcast(part, own) for part, own in zip(_parts(dx), b.shapes, strict=True))
 
     RULES[name] = Rule(
-        lambda real, imag, **static: _parts(forward(_complex(real, imag), **static)), gradient, shape or _both
+        lambda real, imag, **static: _parts(forward(_complex(real, imag), **static)),
+        gradient,
+        shape or _both,
+        linear=True,
     )
 
 
@@ -146,8 +149,8 @@ def _irfft_shape(real: Shape, imag: Shape, fft_length: int | None) -> Shape:
     return (*np.broadcast_shapes(real, imag)[:-1], fft_length or 2 * (real[-1] - 1))
 
 
-RULES["rfft"] = Rule(lambda x, fft_length: _parts(np.fft.rfft(x, fft_length)), _rfft_gradient, _rfft_shape)
-RULES["irfft"] = Rule(_irfft, _irfft_gradient, _irfft_shape)
+RULES["rfft"] = Rule(lambda x, fft_length: _parts(np.fft.rfft(x, fft_length)), _rfft_gradient, _rfft_shape, linear=True)
+RULES["irfft"] = Rule(_irfft, _irfft_gradient, _irfft_shape, linear=True)
 
 
 def rfft(x: Any, fft_length: int | None = None) -> tuple[Any, Any]:
@@ -218,7 +221,7 @@ def _stft_shape(
     return [shape, shape]
 
 
-RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape)
+RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape, linear=True)
 
 
 def _check_sizes(*sizes: int) -> None:
@@ -292,7 +295,7 @@ def _istft_gradient(b: Backward, **static: Any) -> Any:
     return _parts(_adjoint_of_irfft(frames, bins))
 
 
-RULES["istft"] = Rule(_istft, _istft_gradient, _istft_shape)
+RULES["istft"] = Rule(_istft, _istft_gradient, _istft_shape, linear=True)
 
 
 def istft(

@@ -226,7 +226,11 @@ def _transformed_gradient(b: Backward, order: int, fill_mode: str, fill_value: f
 
 
 ROWS: list[Row] = [
-    ("_along(x, axes, filters)", "Products with a matrix along axes.", Rule(_along, _along_gradient, _along_shape)),
+    (
+        "_along(x, axes, filters)",
+        "Products with a matrix along axes.",
+        Rule(_along, _along_gradient, _along_shape, linear=True),
+    ),
     (
         "map_coordinates(inputs, coordinates, order, fill_mode='constant', fill_value=0)",
         "Values at coordinates between elements; order 0: of the nearest, 1: linear.",
@@ -235,7 +239,7 @@ ROWS: list[Row] = [
     (
         "_transform(images, transforms, order, fill_mode, fill_value)",
         "Images (n, h, w, c) under projective transforms.",
-        Rule(transformed, _transformed_gradient, lambda x, t, **static: x, "first"),
+        Rule(transformed, _transformed_gradient, lambda x, t, **static: x, "first", linear=True),
     ),
 ]
 _FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2})

@@ -274,32 +274,32 @@ ROWS: list[Row] = [
     (
         "take(x, indices, axis=None)",
         "Elements along an axis by their indices.",
-        Rule(_take, _take_gradient, _take_shape, "first"),
+        Rule(_take, _take_gradient, _take_shape, "first", linear=True),
     ),
     (
         "take_along_axis(x, indices, axis=None)",
         "Elements by an index for each row along an axis.",
-        Rule(_along, _along_gradient, _along_shape, "first"),
+        Rule(_along, _along_gradient, _along_shape, "first", linear=True),
     ),
     (
         "scatter(indices, values, shape)",
         "Zeros of a shape with values added at indices.",
-        Rule(_scatter, _scatter_gradient, lambda indices, values, shape: tuple(shape), "behind the first"),
+        Rule(_scatter, _scatter_gradient, lambda indices, values, shape: tuple(shape), "behind the first", linear=True),
     ),
     (
         "scatter_update(inputs, indices, updates, reduction=None)",
         'inputs with updates at indices; reduction: None (in their place), "add", "max", "min" or "mul".',
-        Rule(_update, _update_gradient, _same, "first"),
+        Rule(_update, _update_gradient, _same, "first", linear=True),
     ),
     (
         "slice_update(inputs, start_indices, updates)",
         "inputs with updates in the window that begins at start_indices.",
-        Rule(_slice_update, _slice_update_gradient, _same, "first"),
+        Rule(_slice_update, _slice_update_gradient, _same, "first", linear=True),
     ),
     (
         "segment_sum(data, segment_ids, num_segments=None, sorted=False)",
         "Sums of the rows of each segment.",
-        Rule(_segment(np.add, 0), _segment_sum_gradient, _segment_shape, "first"),
+        Rule(_segment(np.add, 0), _segment_sum_gradient, _segment_shape, "first", linear=True),
     ),
     (
         "segment_max(data, segment_ids, num_segments=None, sorted=False)",
