@@ -19,7 +19,7 @@ from pydtconv.graph import Graph, Node, Tensor
 from pydtconv.interchange import onnx_operators, onnx_places
 from pydtconv.interchange.onnx_functions import TYPES
 from pydtconv.interchange.onnx_package import import_onnx
-from pydtconv.interchange.onnx_table import ROWS, follows
+from pydtconv.interchange.onnx_table import follows, row_of
 from pydtconv.interchange.onnx_writer import Multiple, Writer
 from pydtconv.kernels.array_calls import compute
 from pydtconv.layers.turns import turn_of
@@ -197,7 +197,7 @@ def _outputs(onnx: Any, names: Sequence[str], tensors: Sequence[Tensor], writer:
 def _write(w: Writer, node: Node) -> None:
     if _folded(w, node):
         return
-    row = ROWS.get(type(node.op))
+    row = row_of(node.op)
     if row is None:
         raise ValueError(f"export: {node.op.name} (of layer {node.scope!r}) has no ONNX operator here")
     try:

@@ -55,23 +55,6 @@ def _add(w: Writer, node: Node) -> None:
     finish(w, node, total, first, op.alpha)
 
 
-_BINARY: dict[type, str] = {
-    ops.Subtract: "Sub",
-    ops.Multiply: "Mul",
-    ops.Divide: "Div",
-    ops.Maximum: "Max",
-    ops.Minimum: "Min",
-    ops.Power: "Pow",
-}
-
-
-@row(*_BINARY)
-def _binary(w: Writer, node: Node) -> None:
-    first, rank = layout(w, *node.inputs), len(node.outputs[0].shape)
-    names = [aligned(w, tensor, rank, first) for tensor in node.inputs]
-    w.set(node.outputs[0], w.emit(_BINARY[type(node.op)], *names), first)
-
-
 @row(Dropout, GaussianNoise, RandomFlip)
 def _same(w: Writer, node: Node) -> None:
     if node.op.always and getattr(node.op, "rate", 1):  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from typing import Any
 from pydtconv.graph import Node, Tensor
 from pydtconv.interchange.onnx_activations import activation
 from pydtconv.interchange.onnx_writer import Multiple, Writer, to_first
+from pydtconv.ops.base import Op
 
 #: by operator: what writes a node of it
 ROWS: dict[type, Callable[[Writer, Node], None]] = {}
@@ -70,3 +71,15 @@ def window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
         [getattr(window, field) for window in windows] for field in ("kernel", "stride", "dilation", "before", "after")
     )
     return kernel, strides, dilations, [*before, *after]
+
+
+def row_of(op: Op | type[Op]) -> Callable[[Writer, Node], None] | None:
+    """What writes a node of an operator; None where ONNX has nothing like it."""
+    return ROWS.get(op if isinstance(op, type) else type(op), _broadcast if op.onnx else None)
+
+
+def _broadcast(w: Writer, node: Node) -> None:
+    """One operator on inputs that are broadcast."""
+    first, rank = layout(w, *node.inputs), len(node.outputs[0].shape)
+    names = [aligned(w, tensor, rank, first) for tensor in node.inputs]
+    w.set(node.outputs[0], w.emit(node.op.onnx, *names), first)

@@ -82,6 +82,7 @@ class Subtract(Binary):
     """y = x0 - x1."""
 
     kind: ClassVar[str] = "subtract"
+    onnx: ClassVar[str] = "Sub"
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((), ())
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
 
@@ -91,6 +92,7 @@ class Multiply(Binary):
     """y = x0 * x1."""
 
     kind: ClassVar[str] = "multiply"
+    onnx: ClassVar[str] = "Mul"
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((1,), (0,))
 
 
@@ -99,6 +101,7 @@ class Divide(Binary):
     """y = x0 / x1."""
 
     kind: ClassVar[str] = "divide"
+    onnx: ClassVar[str] = "Div"
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((1,), (1, 2))
 
 
@@ -107,6 +110,7 @@ class Maximum(Binary):
     """y = max(x0, x1); where both are equal each gets half of the gradient."""
 
     kind: ClassVar[str] = "maximum"
+    onnx: ClassVar[str] = "Max"
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ class Minimum(Binary):
     """y = min(x0, x1); where both are equal each gets half of the gradient."""
 
     kind: ClassVar[str] = "minimum"
+    onnx: ClassVar[str] = "Min"
 
 
 @dataclass(frozen=True)
@@ -121,3 +126,4 @@ class Power(Binary):
     """y = x0 ** x1, x0 > 0 where the gradient of x1 is wanted."""
 
     kind: ClassVar[str] = "power"
+    onnx: ClassVar[str] = "Pow"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pydtconv.extents import check_products
-from pydtconv.ops.base import Cost, Op, Retained, Spec
+from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import fits, same_float
 
 
@@ -36,6 +36,7 @@ class Attention(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0, 1, 2)
     nondifferentiable: ClassVar[tuple[int, ...]] = (3,)
     dense_inputs: ClassVar[tuple[int, ...]] = (3,)
+    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate < 1:

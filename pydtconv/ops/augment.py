@@ -31,7 +31,11 @@ class Augment(Op):
 
     dense: ClassVar[bool] = True
     draws: ClassVar[bool] = True
-    lacks: ClassVar[Reasons] = {"gradient": "random images are input, not what is learned"}
+    lacks: ClassVar[Reasons] = {
+        "gradient": "random images are input, not what is learned",
+        "gpu": "it runs NumPy",
+        "onnx": "it is for training",
+    }
 
     def __post_init__(self) -> None:
         if self.kind not in TRANSFORMS:

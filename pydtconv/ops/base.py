@@ -150,9 +150,10 @@ class Op:
 
     #: how it is cut where images are: the name of a rule of graph/spatial/rules.py; by default its inputs are gathered
     mesh: ClassVar[str] = "whole_inputs"
-    #: the operator of ONNX that it is, where that has the same inputs and no attributes; others: interchange/onnx_*.py
+    #: the operator of ONNX that it is, where that broadcasts the same inputs and has no attributes; others have rows in
+    #: interchange/onnx_*.py
     onnx: ClassVar[str] = ""
-    #: why something is not there, by what it is: "gradient" (of the gradient), "onnx", "gpu", "bfloat16"
+    #: why something is not there, by what it is: "gpu", "onnx", "gradient" (in operators)
     lacks: ClassVar[Reasons] = {}
 
     # what it takes in from operators that follow it, so that their results need not be stored

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pydtconv.conv.problem import ConvProblem, by_axis, several
-from pydtconv.ops.base import Spec, Window
+from pydtconv.ops.base import Reasons, Spec, Window
 from pydtconv.ops.convolution import ConvBase, no_fit, sizes_of, taps
 
 
@@ -28,6 +28,7 @@ class ConvTranspose(ConvBase):
 
     accumulates: ClassVar[tuple[int, ...]] = ()
     passes: ClassVar[tuple[str, ...]] = ("backward_data", "forward", "backward_weights")
+    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -38,6 +38,7 @@ class Targets(Op):
     dense = True
     _kinds: ClassVar[tuple[str, ...]] = ("categorical", "sparse", "binary")
     mesh: ClassVar[str] = "loss_values"
+    lacks: ClassVar[Reasons] = {"onnx": "exported networks have no losses"}
 
     @property
     def _op(self) -> str:
@@ -141,7 +142,7 @@ class SoftmaxCrossEntropy(Targets):
     from_logits: bool = True
 
     _kinds: ClassVar[tuple[str, ...]] = ("categorical", "sparse")
-    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it"}
+    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it", "onnx": "plans alone make it"}
 
     def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
         return inputs[0], self._samples(*inputs)
@@ -162,7 +163,7 @@ class SigmoidCrossEntropy(Targets):
     from_logits: bool = True
 
     _kinds: ClassVar[tuple[str, ...]] = ("binary",)
-    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it"}
+    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it", "onnx": "plans alone make it"}
 
     def infer(self, *inputs: Spec) -> tuple[Spec, Spec]:
         return inputs[0], self._samples(*inputs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import same_float
 
 
@@ -30,6 +30,7 @@ class NumpyOp(Op):
     dense: ClassVar[bool] = True
     replayable: ClassVar[bool] = False  # its functions may draw numbers or count
     mesh: ClassVar[str] = "custom"
+    lacks: ClassVar[Reasons] = {"gpu": "it runs NumPy", "onnx": "NumPy's functions have no form there"}
 
     @property
     def name(self) -> str:

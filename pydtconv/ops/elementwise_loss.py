@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pydtconv.ops.base import Op, Retained, Spec, functions
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float, fits
 
 
@@ -97,6 +97,7 @@ class ElementwiseLoss(Op):
     accumulates = (0,)
     dense = True
     mesh: ClassVar[str] = "loss_values"
+    lacks: ClassVar[Reasons] = {"onnx": "exported networks have no losses"}
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import check_float
 
 
@@ -19,6 +19,7 @@ class TakeRows(Op):
     accumulates: ClassVar[tuple[int, ...]] = (1,)
     nondifferentiable: ClassVar[tuple[int, ...]] = (0,)
     dense: ClassVar[bool] = True
+    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def infer(self, *inputs: Spec) -> Spec:
         index, table = inputs

@@ -55,7 +55,11 @@ class Exchange(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     replayable: ClassVar[bool] = False  # all processes take part, or none
-    lacks: ClassVar[Reasons] = {"gradient": "ranks that cut images have no tapes"}
+    lacks: ClassVar[Reasons] = {
+        "gradient": "ranks that cut images have no tapes",
+        "gpu": "ranks cut images on CPUs",
+        "onnx": "exported networks are whole",
+    }
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pydtconv.dtypes import real
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import check_axis, check_float
 
 
@@ -28,6 +28,7 @@ class LayerNorm(Op):
     inplace = (0,)
     inplace_backward = (0,)
     mesh: ClassVar[str] = "layer_normalization"
+    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     @property
     def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
-from pydtconv.ops.base import Cost, Op, Retained, Spec
+from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import broadcast_shapes, same_float, same_real
 from pydtconv.ops.kinds import FUSABLE, SMOOTH
 
@@ -115,6 +115,7 @@ class MatMul(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0, 1)
     dense: ClassVar[bool] = True
+    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def infer(self, *inputs: Spec) -> Spec:
         dtype = same_float("matmul", *inputs)

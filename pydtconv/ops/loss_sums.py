@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec, functions
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_float, fits
 
 REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight")
@@ -26,6 +26,7 @@ class WeightedMean(Op):
     accumulates = (0,)
     dense = True
     mesh: ClassVar[str] = "weighted_mean"
+    lacks: ClassVar[Reasons] = {"onnx": "exported networks have no losses"}
 
     def __post_init__(self) -> None:
         if self.reduction not in REDUCTIONS:
@@ -64,6 +65,7 @@ class L1L2Penalty(Op):
     accumulates = (0,)
     dense = True
     mesh: ClassVar[str] = "penalty"
+    lacks: ClassVar[Reasons] = {"onnx": "exported networks have no losses"}
 
     def formula(self, w: Any) -> Any:
         return self.l1 * functions.sum(functions.abs(w)) + self.l2 * functions.sum(functions.square(w))
@@ -88,6 +90,7 @@ class Portion(Op):
 
     accumulates = (0,)
     mesh: ClassVar[str] = "scalars"
+    lacks: ClassVar[Reasons] = {"onnx": "exported networks have no losses", "gpu": "ranks cut images on CPUs"}
 
     def infer(self, *inputs: Spec) -> Spec:
         if inputs[0].shape != ():
@@ -101,6 +104,7 @@ class WeightedSum(Op):
 
     weights: tuple[float, ...] = ()
     mesh: ClassVar[str] = "scalars"
+    lacks: ClassVar[Reasons] = {"onnx": "exported networks have no losses"}
 
     @property
     def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -7,9 +7,10 @@ are the concatenation of those of its parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pydtconv.dtypes import real
-from pydtconv.ops.base import Op, Spec, is_image
+from pydtconv.ops.base import Op, Reasons, Spec, is_image
 from pydtconv.ops.checks import check_float
 
 
@@ -23,6 +24,7 @@ class Moments(Op):
     """Mean and biased variance of x (n, *spatial, c) over all but the last axis, (2, 1, 1, c).  Not differentiated."""
 
     nondifferentiable = (0,)
+    lacks: ClassVar[Reasons] = {"gradient": "plans alone make it", "onnx": "plans alone make it"}
 
     def infer(self, *inputs: Spec) -> Spec:
         (x,) = inputs

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import normalize_axes, same_float
 
 Axes = int | Sequence[int] | None
@@ -24,6 +24,7 @@ class Reduction(Op):
     kind: ClassVar[str] = "sum"
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     mesh: ClassVar[str] = "reduction"
+    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         if self.axis is not None and not isinstance(self.axis, int):
@@ -78,6 +79,7 @@ class ArgMax(Op):
     keepdims: bool = False
 
     nondifferentiable: ClassVar[tuple[int, ...]] = (0,)
+    lacks: ClassVar[Reasons] = {"gradient": "it has none", "gpu": "it runs NumPy"}
 
     def infer(self, *inputs: Spec) -> Spec:
         shape = inputs[0].shape

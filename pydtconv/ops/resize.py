@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.base import Op, Reasons, Spec
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.shape import Slice
 
@@ -70,6 +70,7 @@ class Upsample(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     extent_fields: ClassVar[tuple[str, ...]] = ("size",)
     mesh: ClassVar[str] = "upsample"
+    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(self.size))

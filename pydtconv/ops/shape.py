@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pydtconv.dtypes import name_of
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import normalize_axes, same_float
 
 
@@ -155,6 +155,7 @@ class Cast(Op):
 
     dtype: str
     mesh: ClassVar[str] = "elementwise"
+    lacks: ClassVar[Reasons] = {"gpu": "its kernels have no mixed precision"}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", name_of(self.dtype))
