@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -193,8 +194,10 @@ class Operation(Configurable):
         return infer_outputs(self.call, args, kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an equal operation, as plain data."""
-        return {"name": self.name, **self._pydt_own_config()}
+        """The arguments that make an equal operation, as plain data; its name, where the constructor takes one."""
+        parameters = inspect.signature(type(self).__init__).parameters
+        named = "name" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        return {**({"name": self.name} if named else {}), **self._pydt_own_config()}
 
     @property
     def _pydt_kind(self) -> str:

@@ -47,17 +47,31 @@ class Configurable:
         fields = {name: getattr(self, name) for name in cls._pydt_config_fields}
         init_owner = next(c for c in cls.__mro__ if "__init__" in c.__dict__)
         if "_pydt_config_fields" not in init_owner.__dict__ and _keeps_base_config(cls):
-            args, kwargs = self._pydt_recorded
-            signature = inspect.signature(cls.__init__)
-            instance, *parameters = signature.parameters.values()
-            bound = signature.bind(self, *args, **kwargs).arguments
-            del bound[instance.name]
-            for each in parameters:
-                if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
-                    more = bound.pop(each.name, {})
-                    bound.update(more if each.kind is each.VAR_KEYWORD else {})
-            fields = {name: value for name, value in bound.items() if name not in _BASE}
+            return self._pydt_recorded_config()
         return {name: _as_config(value) for name, value in fields.items()}
+
+    def _pydt_recorded_config(self) -> dict[str, Any]:
+        """The arguments of the constructor call, and the defaults of the others where these are plain data.
+
+        Raises NotImplementedError, as Keras does, for arguments that have no name or cannot be saved.
+        """
+        signature = inspect.signature(type(self).__init__)
+        instance, *parameters = signature.parameters.values()
+        args, kwargs = self._pydt_recorded
+        given, kind = dict(signature.bind(self, *args, **kwargs).arguments), type(self).__name__
+        of_user = not type(self).__init__.__module__.startswith("pydtconv.")
+        del given[instance.name]
+        for each in parameters:
+            if each.kind in (each.VAR_POSITIONAL, each.POSITIONAL_ONLY) and each.name in given:
+                raise NotImplementedError(f"{kind}: {each.name}: has no name in a config: write get_config()")
+            if each.kind is each.VAR_KEYWORD:
+                given.update(given.pop(each.name, {}))
+            elif of_user and isinstance(each.default, (bool, int, float, str, type(None))):
+                given.setdefault(each.name, each.default)
+        try:
+            return {name: _as_config(value) for name, value in given.items() if name not in _BASE}
+        except ValueError as error:
+            raise NotImplementedError(f"{kind}: {error}: write get_config()") from error
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:

@@ -64,6 +64,31 @@ class Scale(pydtconv.Operation):
         return (scaled, scaled + 1) if y is None else scaled + y
 
 
+class Settings(pydtconv.Operation):
+    def __init__(self, alpha, *more, beta=1.0, name=None):
+        super().__init__(name=name)
+
+    def call(self, x):
+        return x
+
+
+class WithoutName(pydtconv.Operation):
+    def __init__(self, alpha, beta=1.0):
+        super().__init__()
+
+    def call(self, x):
+        return x
+
+
+def test_configs_of_operations_are_those_of_keras():
+    assert Settings(0.2, name="a").get_config() == {"alpha": 0.2, "beta": 1.0, "name": "a"}
+    config = WithoutName(0.2).get_config()
+    assert config == {"alpha": 0.2, "beta": 1.0} == WithoutName.from_config(config).get_config()
+    for operation in (Settings(object()), Settings(0.2, 3)):
+        with pytest.raises(NotImplementedError, match=r"write get_config\(\)"):
+            operation.get_config()
+
+
 def test_operations_of_ones_own(tmp_path):
     x = pydtconv.Input((3,))
     data = np.arange(6, dtype="float32").reshape(2, 3)
