@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.contraction import Contract
+from pydtconv.ops.functions.arithmetic import multiply
 from pydtconv.ops.functions.operands import as_integers, as_operand, of_integers, of_one_dtype
 from pydtconv.ops.functions.reduction import sum as reduce_sum
 from pydtconv.ops.functions.shape import reshape, transpose
@@ -125,6 +126,8 @@ def _single(letters: str, output: str, x: Any) -> Any:
 
 def _product(left: str, right: str, output: str, x: Any, y: Any) -> Any:
     """Two operands."""
+    if not left or not right:
+        return _single(left + right, output, multiply(x, y))
     left, x = _squeezed(left, right, output, x, y)
     right, y = _squeezed(right, left, output, y, x)
     left, x = _needed(left, set(right) | set(output), x)
