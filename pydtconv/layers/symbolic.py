@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from pydtconv import ops, tree
 from pydtconv.dtypes import BFLOAT16, name_of
 from pydtconv.graph.ir.graph import Graph, current_graph
+from pydtconv.layers.unknown_extents import PROBES, Fill, probed, probes_untold, with_short_axes
 from pydtconv.naming import auto_name, checked_name
 from pydtconv.ops.base import Op, Spec, outputs_of
 from pydtconv.ops.checks import read_as
@@ -28,14 +28,6 @@ from pydtconv.ops.shape import Cast
 from pydtconv.ops.table import TableOp
 from pydtconv.own_names import KerasName
 from pydtconv.serialization.configurable import Configurable
-
-#: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
-#: so large and far apart that they differ behind several strides, too
-_PROBES = (331, 467)
-#: the same for functions that extents can be too large for, as a padding to a size
-_SMALL_PROBES = (2, 3)
-#: (spec, tensor): the spec of a tensor with numbers for the extents that are not known
-Fill = Callable[[Spec, Any], Spec]
 
 
 class KerasHistory(NamedTuple):
@@ -70,6 +62,8 @@ class KerasTensor(Operators, Waiting):
                 f"KerasTensor: expected sparse=False, ragged=False and record_history=True, got {sparse}, {ragged}, "
                 f"{record_history}"
             )
+        if not isinstance(shape, Iterable):
+            raise ValueError(f"KerasTensor: shape: expected extents, got {shape!r}")
         self.shape = tuple(shape)
         self.dtype = name_of(dtype)
         self.name = checked_name(name or auto_name("keras_tensor"))
@@ -108,7 +102,7 @@ class KerasTensor(Operators, Waiting):
         raise TypeError(f"{self} has no value yet: Python cannot branch on it")
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        raise TypeError(f"{self} has no value yet: use pydtconv.ops or a layer on it, not NumPy")
+        raise ValueError(f"{self} has no value yet: use pydtconv.ops or a layer on it, not NumPy")
 
     def __len__(self) -> int:
         if not self.shape or self.shape[0] is None:
@@ -239,6 +233,14 @@ class FunctionCall(Operation):
         found, graph = self.card.apply(args, kwargs, self.config), current_graph()
         return found if graph is None else tree.map_structure(lambda leaf: _in_graph(leaf, graph), found)
 
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Symbolic outputs for symbolic inputs.  Raises ValueError, as Keras does, also for an index out of range."""
+        numbers = [int(n) for n in tree.flatten(self.config) if isinstance(n, (int, np.integer)) and n > 1]
+        try:
+            return infer_outputs(self.call, args, kwargs, numbers)
+        except IndexError as error:
+            raise ValueError(*error.args) from error
+
     def __repr__(self) -> str:
         return f"<FunctionCall {self.name} {self.card.class_name} {self.config}>"
 
@@ -248,7 +250,7 @@ def _in_graph(leaf: Any, graph: Graph) -> Any:
     if hasattr(leaf, "spec"):
         return leaf
     array = np.asarray(leaf, "int32" if isinstance(leaf, int) else None)
-    return graph.constant(array, array.dtype.name)
+    return graph.constant(array, array.dtype.name, array.shape)
 
 
 class OpCall(Operation):
@@ -272,9 +274,8 @@ class OpCall(Operation):
         def infer(fill: Fill) -> Sequence[Spec]:
             return outputs_of(self.op, *(fill(spec, x) for spec, x in zip(specs, inputs, strict=True)))
 
-        with _probes_untold(specs):
-            inferred = _probed(infer, symbolic_leaves(inputs))
-        tensors = tuple(_merged(a, b) for a, b in zip(*inferred, strict=True))
+        with probes_untold(specs):
+            tensors = probed(infer, lambda a, b: tuple(map(_merged, a, b)), symbolic_leaves(inputs))
         if isinstance(self.op, TableOp):
             given = [x.dtype if isinstance(x, KerasTensor) else "" for x in inputs]
             for tensor in tensors:
@@ -297,60 +298,27 @@ def is_keras_tensor(x: Any) -> bool:
     return isinstance(x, KerasTensor)
 
 
-def infer_outputs(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away."""
-    leaves = symbolic_leaves((args, kwargs))
-    with _probes_untold([tensor.spec for tensor in leaves]):
-        first, second = _probed(lambda fill: _trace(fn, args, kwargs, fill), leaves)
-    return tree.map_structure(_merged_with_masks, first, second)
+def infer_outputs(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], numbers: Sequence[int] | None = None
+) -> Any:
+    """The symbolic outputs of fn on symbolic arguments, found by tracing fn on graphs that are thrown away.
 
-
-def _probed(infer: Callable[[Fill], Any], leaves: Sequence[KerasTensor]) -> list[Any]:
-    """What `infer` finds for each of the probes.
-
-    It is given what fills in the extents that are not known: at first the batch, as often as a tensor has it.  Where
-    that does not go together, each has the batch once: it may not be what they have in common.  Where that does not
-    either, extents are those that another tensor has at that place, as if they were broadcast; then they are small.
+    numbers: where fn is a function of `ops`, those among its settings.
     """
-    ways: list[Callable[[int, Spec, Any], Spec]] = [lambda probe, spec, leaf: _filled(spec, probe)]
-    if any(leaf.times != 1 for leaf in leaves):
-        ways.insert(0, lambda probe, spec, leaf: _filled(spec, probe * getattr(leaf, "times", 1)))
-    known: dict[int, int] = {}
-    for leaf in leaves:
-        for place, extent in enumerate(reversed(leaf.shape)):
-            known[place] = max(known.get(place, 0), extent or 0)
-    completed = len(leaves) > 1 and any(None in leaf.shape for leaf in leaves)
-    if completed:
-        ways.append(lambda probe, spec, leaf: _filled(_completed(spec, known), probe))
-    errors = []
-    for way in ways:
-        try:
-            return [infer(functools.partial(way, probe)) for probe in _PROBES]
-        except ValueError as error:
-            errors.append(error)
-    with contextlib.suppress(ValueError):
-        return [infer(functools.partial(ways[-1 - completed], probe)) for probe in _SMALL_PROBES]
-    raise errors[-1 - completed]
+    leaves = symbolic_leaves((args, kwargs))
+    trace = functools.partial(_trace, fn, args, kwargs)
+    with probes_untold([tensor.spec for tensor in leaves]):
+        outputs = probed(trace, _merged_structures, leaves, numbers)
+    unknown = [tensor.shape.count(None) for tensor in symbolic_leaves(outputs)]
+    if numbers is not None and min(unknown, default=0) < max(tensor.shape.count(None) for tensor in leaves):
+        with contextlib.suppress(ValueError, IndexError):  # the end of a slice may lie behind that of a short axis
+            tree.map_structure(_limit, outputs, with_short_axes(trace))
+    return outputs
 
 
-def _completed(spec: Spec, known: Mapping[int, int]) -> Spec:
-    """The spec with extents that are known for a place, counted from the last axis."""
-    places = reversed(range(len(spec.shape)))
-    return Spec(tuple(n or known.get(i) or None for i, n in zip(places, spec.shape, strict=True)), spec.dtype)
-
-
-@contextlib.contextmanager
-def _probes_untold(specs: Sequence[Spec]) -> Iterator[None]:
-    """Errors that come from inside show None where an extent is not known, not what stood for it."""
-    known = {extent for spec in specs for extent in spec.shape}
-    try:
-        yield
-    except ValueError as error:
-        told = [fill for fill in _PROBES if None in known and fill not in known]
-        if told and error.args and isinstance(error.args[0], str):
-            pattern = rf"(?<![\w.])({'|'.join(map(str, told))})(?![\w.])"
-            error.args = (re.sub(pattern, "None", error.args[0]), *error.args[1:])
-        raise
+def _limit(tensor: KerasTensor, short: _Output) -> None:
+    """Takes back the extents that short axes have not."""
+    tensor.shape = _merged(tensor.spec, short.spec).shape
 
 
 class _Output:
@@ -360,6 +328,14 @@ class _Output:
         mask = getattr(tensor, "_keras_mask", None)
         self.spec: Spec = tensor.spec
         self.mask = None if mask is None else _spec_of(mask, "float32")
+
+
+def _merged_structures(a: Any, b: Any) -> Any:
+    try:
+        return tree.map_structure(_merged_with_masks, a, b)
+    except ValueError as error:
+        told = "expected extents that are known: the number of results, or of their axes, depends on them"
+        raise ValueError(told) from error
 
 
 def _merged_with_masks(a: _Output, b: _Output) -> KerasTensor:
@@ -400,17 +376,13 @@ def _as_read(op: Op, inputs: Sequence[Any], specs: list[Spec]) -> list[Spec]:
     return [Spec(spec.shape, name) for spec, name in zip(specs, read_as(op, specs, weak), strict=True)]
 
 
-def _filled(spec: Spec, fill: int) -> Spec:
-    return Spec(tuple(fill if extent is None else extent for extent in spec.shape), spec.dtype)
-
-
 def _merged(a: Spec, b: Spec) -> KerasTensor:
     shape = tuple(i if i == j else None for i, j in zip(a.shape, b.shape, strict=True))
     tensor = KerasTensor(shape, a.dtype)
     if shape.count(None) == 1:
         first, second = (spec.shape[shape.index(None)] or 0 for spec in (a, b))
-        if first * _PROBES[1] == second * _PROBES[0] and first % _PROBES[0] == 0:
-            tensor.times = first // _PROBES[0]
+        if first * PROBES[1] == second * PROBES[0] and first % PROBES[0] == 0:
+            tensor.times = first // PROBES[0]
     return tensor
 
 

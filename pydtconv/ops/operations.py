@@ -199,7 +199,9 @@ class Card:
     def apply(self, args: Sequence[Any], kwargs: Mapping[str, Any], config: Mapping[str, Any]) -> Any:
         """The function of what `split` gives; kwargs: arguments of either kind by name."""
         if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self.parameters.values()):
-            return self.function(*config.values(), *args, **kwargs)
+            named = {key: config[key] for key in config if self.parameters[key].kind is inspect.Parameter.KEYWORD_ONLY}
+            placed = [value for key, value in config.items() if key not in named]
+            return self.function(*placed, *args, **named, **kwargs)
         names = self.call_names
         if len(args) > len(names):
             raise TypeError(f"{self.name}: expected the arguments {', '.join(names)}, got {len(args)}")

@@ -28,6 +28,8 @@ __all__ = [
 
 def reshape(x: Any, newshape: Any) -> Any:
     """The same elements in another shape; one extent may be -1."""
+    if any(map(is_symbolic, (newshape, *(newshape if isinstance(newshape, (list, tuple)) else ())))):
+        raise TypeError(f"ops.reshape: newshape: expected numbers, for a graph has to know them, got {newshape!r}")
     return Reshape((newshape,) if isinstance(newshape, int) else tuple(newshape))(as_tensor(x))
 
 
@@ -194,7 +196,7 @@ def _bounds(part: Any, axis: int, extent: int | None) -> tuple[int, int | None]:
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """x cut along an axis into equal sections, or at the given indices."""
     x = as_tensor(x)
-    extent = x.shape[axis]
+    extent = x.shape[check_axis("split", axis, len(x.shape))]
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections
         if sections < 1 or extent % sections:

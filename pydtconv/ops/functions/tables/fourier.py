@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.dtypes import FLOATING, name_of
+from pydtconv.dtypes import COMPLEX, FLOATING, name_of
 from pydtconv.extents import check
-from pydtconv.ops.functions.operands import as_operand, is_symbolic
+from pydtconv.ops.functions.operands import as_float, as_operand, is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
 from pydtconv.ops.functions.tables.making import apply
 from pydtconv.ops.table import RULES, Backward, Rule, unbroadcast
@@ -133,6 +133,8 @@ def _rfft_gradient(b: Backward, fft_length: int | None) -> Any:
 
 
 def _rfft_shape(x: Shape, fft_length: int | None) -> list[Shape]:
+    if not x:
+        raise ValueError("expected one axis or more")
     shape = (*x[:-1], (fft_length or x[-1]) // 2 + 1)
     return [shape, shape]
 
@@ -155,6 +157,7 @@ RULES["irfft"] = Rule(_irfft, _irfft_gradient, _irfft_shape, linear=True)
 
 def rfft(x: Any, fft_length: int | None = None) -> tuple[Any, Any]:
     """The transform of real x along the last axis: frequencies from 0 to half."""
+    _rfft_shape(np.shape(x) if not hasattr(x, "shape") else x.shape, fft_length or 1)
     return apply("rfft", [x], {"fft_length": fft_length})
 
 
@@ -314,8 +317,10 @@ def istft(
     return apply("istft", _pair("istft", x, 2), {**sizes, "length": length, "window": window, "center": center})
 
 
-def angle(x: Any) -> np.ndarray:
-    """The angle of complex numbers."""
+def angle(x: Any) -> Any:
+    """The angle of complex numbers; of real ones pi where they are negative, else 0."""
+    if is_symbolic(x) and name_of(x.dtype) not in COMPLEX:
+        return _FUNCTIONS["arctan2"](0.0, _FUNCTIONS["stop_gradient"](as_float(x)))
     array = _array("angle", x)
     return np.angle(array).astype(array.real.dtype if array.dtype.kind in "fc" else "float32")
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydtconv.dtypes import name_of, real
 from pydtconv.extents import check
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
-from pydtconv.ops.functions.operands import as_float, as_operand, as_padding, as_tensor
+from pydtconv.ops.functions.operands import as_float, as_operand, as_padding, as_tensor, is_symbolic
 from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import cast, expand_dims, get_item, moveaxis, pad, squeeze, stack
 from pydtconv.ops.functions.tables import moves, sampling
@@ -19,6 +19,8 @@ from pydtconv.serialization.budget import claim
 
 
 def _gaussian(size: int, sigma: float) -> tuple[float, ...]:
+    if is_symbolic(size) or is_symbolic(sigma):
+        raise TypeError(f"gaussian_blur: kernel_size, sigma: expected numbers, got {size!r} and {sigma!r}")
     check("size of the filter", int(size), least=1)
     claim(64 * int(size), f"a filter of {size} numbers")
     x = np.arange(int(size)) - (int(size) - 1) / 2
@@ -48,7 +50,10 @@ def sobel_edges(images: Any, data_format: str | None = None) -> Any:
 
 
 def _pairs(name: str, value: Any, count: int) -> tuple[int, ...]:
-    sizes = (int(value),) * count if isinstance(value, (int, np.integer)) else tuple(int(v) for v in value)
+    several = isinstance(value, (list, tuple, np.ndarray)) and all(isinstance(v, (int, np.integer)) for v in value)
+    if not (several or isinstance(value, (int, np.integer))):
+        raise TypeError(f"{name}: expected one or {count} integers of 1 or more, got {value!r}")
+    sizes = tuple(map(int, value)) if several else (int(value),) * count
     if len(sizes) != count or min(sizes) < 1:
         raise ValueError(f"{name}: expected one or {count} integers of 1 or more, got {value!r}")
     return sizes
@@ -87,7 +92,7 @@ def extract_patches(
     data_format: str | None = None,
 ) -> Any:
     """The windows of images as channels: (n, rows, columns, size * size * c); three numbers are for volumes."""
-    rank = 3 if not isinstance(size, int) and len(size) == 3 else 2
+    rank = 3 if isinstance(size, (list, tuple, np.ndarray)) and len(size) == 3 else 2
     return _patches("extract_patches", images, size, strides, dilation_rate, padding, data_format, rank)
 
 

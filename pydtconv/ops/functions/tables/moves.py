@@ -16,7 +16,7 @@ import numpy as np
 
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.tables.making import Row, functions_of
-from pydtconv.ops.table import Backward, Rule
+from pydtconv.ops.table import Backward, Rule, no_gradient
 from pydtconv.serialization.budget import claim
 from pydtconv.utils.kept_arrays import KeptArrays
 
@@ -220,6 +220,14 @@ def _index(x: np.ndarray, key: Sequence[Any]) -> np.ndarray:
     return x[tuple(np.asarray(p[1:]) if isinstance(p, tuple) and p[:1] == ("array",) else p for p in parts)]
 
 
+def _viewed(extents: Shape, dtype: str, width: int) -> Shape:
+    """width: the bytes of an element of what is read."""
+    rest = extents[-1] * width % np.dtype(dtype).itemsize if extents else width != np.dtype(dtype).itemsize
+    if rest:
+        raise ValueError(f"view: expected a last axis whose bytes are whole elements of {dtype}")
+    return (*extents[:-1], extents[-1] * width // np.dtype(dtype).itemsize) if extents else ()
+
+
 ROWS: list[Row] = [
     ("flip(x, axis=None)", "x with its elements reversed along axes (None: all).", moving(np.flip, _along_axes)),
     ("fliplr(x)", "x reversed along axis 1.", moving(np.fliplr, _same)),
@@ -274,6 +282,11 @@ ROWS: list[Row] = [
     ),
     ("_patches(x, size, strides, dilation)", "Windows along the middle axes as the last one.", moving(_patches)),
     ("_rearrange(x, pattern, sizes)", "See rearrange.", moving(_rearrange)),
+    (
+        "_view(x, dtype, width)",
+        "The bytes of the last axis as another dtype; width: those of an element of x.",
+        Rule(lambda x, dtype, width: np.ascontiguousarray(x).view(dtype), no_gradient, _viewed),
+    ),
     ("_index(x, key)", "x[key] for keys that are not plain slices.", moving(_index)),
 ]
 

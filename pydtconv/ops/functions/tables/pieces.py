@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import dtypes
 from pydtconv.extents import LARGEST, check
+from pydtconv.ops.checks import check_axis
 from pydtconv.ops.functions.arithmetic import (
     divide,
     maximum,
@@ -26,7 +27,7 @@ from pydtconv.ops.functions.shape import (
     slice_along,
     squeeze,
 )
-from pydtconv.ops.functions.tables import elementwise, moves
+from pydtconv.ops.functions.tables import elementwise, moves, selecting
 from pydtconv.ops.functions.tables.counting import nonzero
 from pydtconv.ops.functions.tables.creating import zeros_like
 from pydtconv.ops.functions.tables.making import apply, operands_of
@@ -91,11 +92,14 @@ def copy(x: Any) -> Any:
 
 
 def view(x: Any, dtype: Any = None) -> Any:
-    """The bytes of an array read as another dtype; x for its own, or None."""
+    """The bytes of the last axis read as another dtype; x for its own, or None."""
     if is_symbolic(x):
-        if dtype is None or dtypes.name_of(dtype) == dtypes.name_of(x.dtype):
+        own, wanted = dtypes.name_of(x.dtype), dtypes.name_of(dtype or x.dtype)
+        if own == wanted:
             return x
-        raise NotImplementedError(f"ops.view: other dtypes are here for arrays only, got {x!r} and {dtype!r}")
+        if dtypes.BFLOAT16 in (own, wanted):
+            raise NotImplementedError(f"ops.view: bfloat16 is here for arrays only, got {x!r} and {dtype!r}")
+        return moves._FUNCTIONS["_view"](x, wanted, np.dtype(own).itemsize)
     return np.asarray(x) if dtype is None else np.asarray(x).view(dtypes.name_of(dtype))
 
 
@@ -179,7 +183,7 @@ def dstack(xs: Sequence[Any]) -> Any:
 def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Any]:
     """The tensors along an axis, without it."""
     x = as_tensor(x)
-    extent = x.shape[axis]
+    extent = x.shape[check_axis("unstack", axis, len(x.shape))]
     if extent is None or num not in (None, extent):
         raise ValueError(f"unstack: num: expected {extent}, the extent of axis {axis}, which must be known, got {num}")
     return [squeeze(slice_along(x, axis, i, i + 1), axis) for i in range(extent)]
@@ -188,7 +192,7 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[Any]:
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """x cut along an axis; sections need not be equal."""
     x = as_tensor(x)
-    extent = x.shape[axis]
+    extent = x.shape[check_axis("array_split", axis, len(x.shape))]
     check(
         "array_split: indices_or_sections",
         indices_or_sections,
@@ -203,7 +207,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def _even_split(x: Any, indices_or_sections: Any, axis: int) -> list[Any]:
-    extent = shape(x)[axis]
+    extent = shape(x)[check_axis("split", axis, ndim(x))]
     if isinstance(indices_or_sections, int) and indices_or_sections and extent % indices_or_sections:  # type: ignore[operator]
         raise ValueError(f"split: expected a divisor of {extent} as the number of sections, got {indices_or_sections}")
     return array_split(x, indices_or_sections, axis)
@@ -225,11 +229,19 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[Any]:
 
 
 def slice(inputs: Any, start_indices: Any, shape: Sequence[int]) -> Any:
-    """The window of a shape that begins at start_indices; -1 is the rest of an axis."""
-    key = tuple(
-        builtin_slice(int(a), None if n == -1 else int(a) + int(n)) for a, n in zip(start_indices, shape, strict=True)
-    )
-    return get_item(inputs, key)
+    """The window of a shape that begins at start_indices; -1 is the rest of an axis, where the indices are numbers.
+
+    Raises ValueError for a window that is not inside.
+    """
+    if is_symbolic(start_indices):
+        if -1 in shape:
+            raise ValueError(f"slice: shape: expected extents, as start_indices are symbolic, got {tuple(shape)}")
+        return selecting._FUNCTIONS["_slice"](inputs, start_indices, tuple(shape))
+    x, start = as_tensor(inputs), [int(a) for a in start_indices]
+    sizes = [n - a if size == -1 else int(size) for a, size, n in zip(start, shape, x.shape, strict=True)]
+    if any(not 0 <= a <= a + size <= n for a, size, n in zip(start, sizes, x.shape, strict=True)):
+        raise ValueError(f"slice: expected a window inside of {tuple(x.shape)}, got {tuple(shape)} at {tuple(start)}")
+    return get_item(x, tuple(builtin_slice(a, a + size) for a, size in zip(start, sizes, strict=True)))
 
 
 def meshgrid(*x: Any, indexing: str = "xy") -> list[Any]:

@@ -235,6 +235,8 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> Any
     """Windows along the last axis: (..., n) -> (..., windows, sequence_length)."""
     check("extract_sequences: sequence_length", sequence_length, least=1)
     check("extract_sequences: sequence_stride", sequence_stride, least=1)
+    if ndim(x) < 1:
+        raise ValueError(f"extract_sequences: expected one axis or more, got {x!r}")
     count = 1 + (shape(x)[-1] - sequence_length) // sequence_stride  # type: ignore[operator]
     if count < 1 or sequence_length < 1:
         raise ValueError(f"extract_sequences: sequence_length: expected 1 to {shape(x)[-1]}, got {sequence_length}")

@@ -154,6 +154,27 @@ def _window(start: Any, shape: Any) -> tuple[slice, ...]:
     return tuple(slice(int(a), int(a) + int(n)) for a, n in zip(start, shape, strict=True))
 
 
+def _slice(x: np.ndarray, start: np.ndarray, shape: Shape) -> np.ndarray:
+    _sliced(x.shape, start.shape, shape)
+    if any(not 0 <= int(a) <= extent - n for a, extent, n in zip(start, x.shape, shape, strict=True)):
+        raise ValueError(f"slice: expected a window inside of {x.shape}, got {shape} at {tuple(map(int, start))}")
+    return x[_window(start, shape)]
+
+
+def _sliced(extents: Shape, start: Shape, shape: Shape) -> Shape:
+    if tuple(start) != (len(extents),) or len(shape) != len(extents):
+        raise ValueError(f"expected an index and an extent for each of {len(extents)} axes, got shape={shape}")
+    if min(shape) < 1 or any(n > extent for n, extent in zip(shape, extents, strict=True)):
+        raise ValueError(f"shape: expected extents from 1 to those of the input, got {shape}: -1 depends on values")
+    return tuple(shape)
+
+
+def _slice_gradient(b: Backward, shape: Shape) -> Any:
+    dx = np.zeros(b.shapes[0], b.dy[0].dtype)
+    dx[_window(b.x[1], shape)] = b.dy[0]
+    return dx, None
+
+
 def _slice_update(x: np.ndarray, start: np.ndarray, updates: np.ndarray) -> np.ndarray:
     y = x.copy()
     y[_window(start, updates.shape)] = updates
@@ -292,6 +313,11 @@ ROWS: list[Row] = [
         Rule(_update, _update_gradient, _same, "first", linear=True),
     ),
     (
+        "_slice(inputs, start_indices, shape)",
+        "The window of a shape that begins at start_indices.",
+        Rule(_slice, _slice_gradient, _sliced, "first"),
+    ),
+    (
         "slice_update(inputs, start_indices, updates)",
         "inputs with updates in the window that begins at start_indices.",
         Rule(_slice_update, _slice_update_gradient, _same, "first", linear=True),
@@ -369,10 +395,10 @@ ROWS: list[Row] = [
 ]
 
 _TENSORS = {
-    **dict.fromkeys(("take", "take_along_axis", "scatter", "searchsorted", "isin", "in_top_k"), 2),
+    **dict.fromkeys(("_slice", "take", "take_along_axis", "scatter", "searchsorted", "isin", "in_top_k"), 2),
     **dict.fromkeys(("segment_sum", "segment_max", "segment_min", "segment_prod"), 2),
     **dict.fromkeys(("scatter_update", "slice_update"), 3),
 }
 _FUNCTIONS = functions_of(__name__, ROWS, _TENSORS)
 globals().update(_FUNCTIONS)
-__all__ = [*_FUNCTIONS]
+__all__ = [name for name in _FUNCTIONS if not name.startswith("_")]
