@@ -20,6 +20,7 @@ RANDOM = np.random.default_rng(7)
 KERNEL = RANDOM.random((2, 2, 3, 5), np.float32)
 ROWS = X.reshape(6, 4)
 SEGMENTS = np.array([0, 0, 2, 2, 1, 1])
+CORNERS = np.tile(np.array([[0, 0], [0, 5], [3, 0], [3, 5]], "float32"), (2, 1, 1))
 HEADS = RANDOM.random((2, 3, 2, 4), np.float32)
 
 
@@ -93,7 +94,7 @@ CALLS: dict[str, tuple] = {
     "image.hsv_to_rgb": (IMAGES,),
     "image.map_coordinates": (X[0], np.ones((2, 5), "float32"), 1),
     "image.pad_images": (IMAGES, 1, 1, 1, 1),
-    "image.perspective_transform": (IMAGES, np.ones((2, 4, 2), "float32"), np.ones((2, 4, 2), "float32")),
+    "image.perspective_transform": (IMAGES, CORNERS, CORNERS + 1),
     "image.resize": (IMAGES, (2, 3)),
     "image.rgb_to_grayscale": (IMAGES,),
     "image.rgb_to_hsv": (IMAGES,),
@@ -163,11 +164,8 @@ NONE_IN_KERAS = {
 }
 #: functions that refuse symbolic tensors here, in words: why
 ARRAYS_ONLY = {
-    **dict.fromkeys(_words("bincount histogram nonzero unique unravel_index"), "the shape depends on values"),
-    **dict.fromkeys(_words("angle polar view_as_complex view_as_real"), "graphs have no complex numbers"),
-    **dict.fromkeys(_words("full geomspace linspace logspace meshgrid"), "makes arrays of numbers"),
-    **dict.fromkeys(("image.affine_transform", "image.perspective_transform"), "its transform is symbolic, too"),
-    "image.scale_and_translate": "scale and translation are symbolic tensors, too",
+    **dict.fromkeys(_words("bincount nonzero unique"), "the shape depends on values"),
+    **dict.fromkeys(_words("polar view_as_complex view_as_real"), "graphs have no complex numbers"),
     "image.elastic_transform": "draws random numbers; there is a layer",
     "jvp": "records by itself",
 }

@@ -126,10 +126,19 @@ def test_functions_of_integers_take_no_floats(name):
 
 
 @pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace", "arange", "full"])
-def test_functions_that_make_arrays_take_no_symbolic_tensors(name):
-    """Before they make one, which may be of any size."""
+def test_numbers_of_elements_are_no_symbolic_tensors(name):
+    """They are refused before an array is made, which may be of any size."""
+    given = (10**9,) if name in ("arange", "full") else (0.0, 10**9)
     with pytest.raises(NotImplementedError, match=rf"ops\.{name}: .*here for arrays only, got <KerasTensor|<Tensor"):
-        getattr(ops, name)(pydtconv.Input((3,)), 10**9)
+        getattr(ops, name)(*given, pydtconv.Input(())) if name != "full" else ops.full(pydtconv.Input((3,)), *given)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_numbers_between_arrays_have_the_dtype_of_these(name):
+    function = getattr(ops, name)
+    for dtype in ("float32", "float64"):
+        assert function(np.ones(2, dtype), np.full(2, 3, dtype), 3).dtype == dtype
+    assert function(1, 3, 3).dtype == function(np.ones(2, "int64"), 3, 3).dtype == "float32"
 
 
 def test_what_coordinates_cannot_be_is_refused_when_a_model_is_made():

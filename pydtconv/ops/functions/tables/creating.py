@@ -10,8 +10,14 @@ import numpy as np
 from pydtconv import config, hooks
 from pydtconv.dtypes import converted
 from pydtconv.extents import LARGEST, check
-from pydtconv.ops.functions.operands import is_symbolic, is_watched
-from pydtconv.ops.functions.tables.making import signature_of
+from pydtconv.ops.checks import check_axis
+from pydtconv.ops.functions.arithmetic import add, affine, divide, multiply, power, subtract, unary
+from pydtconv.ops.functions.operands import is_symbolic, is_watched, of_one_dtype
+from pydtconv.ops.functions.shape import cast, reshape
+from pydtconv.ops.functions.tables import moves
+from pydtconv.ops.functions.tables.making import operands_of, signature_of
+from pydtconv.ops.table import result_dtype
+from pydtconv.serialization.budget import claim
 
 #: signature, what it gives, and how; dtype None is floatx
 _OF_FLOATS: list[tuple[str, str, Callable[..., Any]]] = [
@@ -51,6 +57,45 @@ _WINDOWS: list[tuple[str, str, Callable[..., Any]]] = [
 _SIZES = {"shape", "N", "M", "n", "num", "k", "x"}
 
 
+def _ends(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> tuple[Any, Any, np.ndarray]:
+    """start and stop with an axis of extent 1 at `axis` of the result, and the shares of stop along it."""
+    check("num", num, least=1)
+    claim(16 * num, f"{num} numbers")
+    start, stop = of_one_dtype(start, stop)
+    rank = 1 + max(len(start.shape), len(stop.shape))
+    axis = check_axis("axis", axis, rank)
+    ends = []
+    for x in (start, stop):
+        shape = [*(1,) * (rank - 1 - len(x.shape)), *x.shape]
+        ends.append(reshape(x, (*shape[:axis], 1, *shape[axis:])))
+    shares = np.linspace(0, 1, num, endpoint).reshape([num if d == axis else 1 for d in range(rank)])
+    return ends[0], ends[1], shares
+
+
+def _between(start: Any, stop: Any, num: int, endpoint: bool, axis: int, retstep: bool = False) -> Any:
+    first, last, shares = _ends(start, stop, num, endpoint, axis)
+    found = add(multiply(first, 1 - shares), multiply(last, shares))
+    return (found, divide(subtract(stop, start), float(num - endpoint or np.nan))) if retstep else found
+
+
+def _ratios(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
+    first, last, shares = _ends(start, stop, num, endpoint, axis)
+    return multiply(first, power(divide(last, first), shares))
+
+
+#: the same of tensors
+_OF_TENSORS: dict[str, Callable[..., Any]] = {
+    "full": lambda shape, fill_value: cast(moves._FUNCTIONS["broadcast_to"](fill_value, shape), config.floatx()),
+    "linspace": _between,
+    "logspace": lambda base, **ends: power(base, _between(**ends)),
+    "geomspace": _ratios,
+}
+
+
+def _is_tensor(value: Any) -> bool:
+    return is_symbolic(value) or (isinstance(value, np.ndarray) and is_watched(value))
+
+
 def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
     name, signature = signature_of(text)
 
@@ -58,19 +103,27 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = dict(bound.arguments)
-        for key, value in given.items():
-            if is_symbolic(value):
-                raise NotImplementedError(f"ops.{name}: {key}: is here for arrays only, got {value!r}")
+        tensors = [key for key, value in given.items() if _is_tensor(value)]
+        for key in tensors:
+            if name not in _OF_TENSORS or key not in ("start", "stop", "fill_value"):
+                raise NotImplementedError(f"ops.{name}: {key}: is here for arrays only, got {given[key]!r}")
         for key in _SIZES.intersection(given):
             check(f"{name}: {key}", given[key], least=-LARGEST if key == "k" else 0)
         dtype = given.pop("dtype", None)
+        if tensors:
+            found = _OF_TENSORS[name](**given)
+            samples = found[0] if isinstance(found, tuple) else found
+            samples = samples if dtype is None else cast(samples, dtype)
+            return (samples, found[1]) if isinstance(found, tuple) else samples
         result = function(**given) if "x" not in given else function(int(given.pop("x")), **given)
-        if dtype is None:
+        samples = result[0] if isinstance(result, tuple) else result
+        if dtype is None and "start" in given:
+            dtype = result_dtype("floats", [x.dtype.name for x in operands_of(given["start"], given["stop"])])
+        elif dtype is None:
             wide = config.floatx() == "float64"
             dtype = config.floatx() if not np.iscomplexobj(result) else "complex128" if wide else "complex64"
-        if isinstance(result, tuple):
-            return converted(result[0], dtype), result[1]
-        return converted(result, dtype)
+        samples = converted(samples, dtype)
+        return (samples, result[1]) if isinstance(result, tuple) else samples
 
     made.__name__ = made.__qualname__ = name
     made.__module__ = __name__
@@ -100,9 +153,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 
 def _like(x: Any, value: float, dtype: Any) -> Any:
-    from pydtconv.ops.functions.arithmetic import affine, unary
-    from pydtconv.ops.functions.shape import cast
-
+    if _is_tensor(value):
+        found = moves._FUNCTIONS["broadcast_to"](value, tuple(x.shape if hasattr(x, "shape") else np.shape(x)))
+        return cast(found, dtype or x.dtype)
     if is_symbolic(x):
         y = affine(unary("sign", x), 0.0, value)  # the sign is finite where x is infinite or NaN
         return cast(y, x.dtype if dtype is None else dtype)
@@ -138,9 +191,6 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
 
     In the block of a GradientTape, arrays of floats become tensors whose arithmetic is recorded.
     """
-    from pydtconv.ops.functions.shape import cast
-    from pydtconv.ops.functions.tables.making import operands_of
-
     if sparse or ragged:
         raise ValueError(f"convert_to_tensor: expected sparse and ragged None or False, got {sparse!r}, {ragged!r}")
     (value,) = operands_of(x)
@@ -151,7 +201,7 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
-    """x as an array of NumPy.  Raises TypeError for a symbolic tensor, which has no value."""
+    """x as an array of NumPy.  Raises ValueError for a symbolic tensor, which has no value."""
     return np.asarray(x)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.extents import check
-from pydtconv.ops.functions.arithmetic import clip
-from pydtconv.ops.functions.operands import as_operand, as_tensor, is_symbolic
-from pydtconv.ops.functions.shape import cast, get_item, pad
-from pydtconv.ops.functions.tables import elementwise, sampling
+from pydtconv.ops.functions.arithmetic import clip, multiply
+from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor, is_symbolic, is_watched
+from pydtconv.ops.functions.shape import cast, get_item, moveaxis, pad, reshape, stack
+from pydtconv.ops.functions.tables import elementwise, linalg, sampling
 from pydtconv.ops.functions.tables.image_axes import axes_of, on_batches, order_of
 from pydtconv.ops.functions.tables.image_filters import gaussian_blur
+from pydtconv.ops.functions.tables.products import tensordot
 
 _RESIZING = {"bilinear": "linear", "nearest": "nearest", "bicubic": "bicubic", "lanczos3": "lanczos3"}
 _RESIZING["lanczos5"] = "lanczos5"
@@ -92,10 +93,14 @@ def scale_and_translate(
     """Images under x * scale + translation along each of spatial_dims."""
     if method not in _METHODS:
         raise ValueError(f"scale_and_translate: method: expected one of {', '.join(_METHODS)}, got {method!r}")
-    for value in (scale, translation):
-        if is_symbolic(value):
-            raise NotImplementedError(f"scale_and_translate: scale, translation: here for arrays only, got {value!r}")
     x = as_operand(images)
+    if any(is_symbolic(value) or is_watched(np.asarray(value)) for value in (scale, translation)):
+        for i, d in enumerate(d % len(x.shape) for d in spatial_dims):
+            weights = sampling.moved(
+                x.shape[d], int(output_shape[d]), scale[i], translation[i], _METHODS[method], antialias
+            )
+            x = moveaxis(tensordot(cast(weights, name_of(x.dtype)), x, [[1], [d]]), 0, d)
+        return x
     filters = [
         ("move", int(output_shape[d]), float(s), float(t), _METHODS[method], bool(antialias))
         for d, s, t in zip(spatial_dims, np.asarray(scale), np.asarray(translation), strict=True)
@@ -176,8 +181,7 @@ def affine_transform(
     transform: (a0, a1, a2, b0, b1, b2, c0, c1), one or one for each image; c0 and c1 are not used, as in Keras.
     """
     order = order_of("affine_transform", interpolation)
-    transforms = np.array(transform, "float32").reshape(-1, 8)
-    transforms[:, 6:] = 0
+    transforms = multiply(reshape(as_float(transform), (-1, 8)), np.repeat(np.array([1, 0], "float32"), [6, 2]))
     return on_batches(
         "affine_transform",
         images,
@@ -186,18 +190,19 @@ def affine_transform(
     )
 
 
-def homography(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The projective transforms (n, 8) that take `end` to `start`, corners (n, 4, 2)."""
+def homography(start: Any, end: Any, stack: Callable[..., Any] = np.stack, solve: Any = np.linalg.solve) -> Any:
+    """The projective transforms (n, 8) that take `end` to `start`, corners (n, 4, 2); stack, solve: for tensors."""
     rows, values = [], []
     for i in range(4):
         sx, sy, ex, ey = start[:, i, 0], start[:, i, 1], end[:, i, 0], end[:, i, 1]
-        one, zero = np.ones_like(ex), np.zeros_like(ex)
+        zero = ex * 0
+        one = zero + 1
         rows += [
-            np.stack([ex, ey, one, zero, zero, zero, -sx * ex, -sx * ey], -1),
-            np.stack([zero, zero, zero, ex, ey, one, -sy * ex, -sy * ey], -1),
+            stack([ex, ey, one, zero, zero, zero, -sx * ex, -sx * ey], -1),
+            stack([zero, zero, zero, ex, ey, one, -sy * ex, -sy * ey], -1),
         ]
         values += [sx, sy]
-    return np.linalg.solve(np.stack(rows, 1), np.stack(values, 1)[..., None])[..., 0]
+    return solve(stack(rows, 1), stack(values, 1)[..., None])[..., 0]
 
 
 def perspective_transform(
@@ -210,10 +215,11 @@ def perspective_transform(
 ) -> Any:
     """Images whose corners start_points, (4, 2) or one for each image, go to end_points."""
     order = order_of("perspective_transform", interpolation)
-    start, end = (np.asarray(points, "float64") for points in (start_points, end_points))
-    if start.shape != end.shape or start.shape[-2:] != (4, 2):
+    start, end = (cast(points, "float64") for points in (start_points, end_points))
+    if tuple(start.shape) != tuple(end.shape) or tuple(start.shape[-2:]) != (4, 2):
         raise ValueError(f"perspective_transform: expected points of (4, 2), got {start.shape} and {end.shape}")
-    transforms = homography(start.reshape(-1, 4, 2), end.reshape(-1, 4, 2)).astype("float32")
+    start, end = (reshape(points, (-1, 4, 2)) for points in (start, end))
+    transforms = homography(start, end, stack, linalg._FUNCTIONS["solve"])
     return on_batches(
         "perspective_transform",
         images,

@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.ops.functions.arithmetic import maximum
+from pydtconv.ops.functions.operands import is_watched
+from pydtconv.ops.functions.reduction import sum as reduce_sum
+from pydtconv.ops.functions.tables import elementwise
 from pydtconv.ops.functions.tables.making import Row, functions_of
-from pydtconv.ops.table import Backward, Rule, sloped
+from pydtconv.ops.functions.tables.pieces import where
+from pydtconv.ops.table import Backward, Rule, sloped, unbroadcast
 
 Shape = tuple[int, ...]
 #: rows of a matrix along an axis: kind and its settings
@@ -24,23 +29,24 @@ FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 # -- matrices along axes
 
 
-def _triangle(x: np.ndarray) -> np.ndarray:
-    return np.maximum(0, 1 - x)
+def _triangle(x: Any) -> Any:
+    return maximum(1 - x, 0.0)
 
 
-def _cubic(x: np.ndarray) -> np.ndarray:
+def _cubic(x: Any) -> Any:
     """Keys's kernel (IEEE TASSP 1981), a = -1/2: as in Keras on TensorFlow and JAX."""
     inner = (1.5 * x - 2.5) * x * x + 1
     outer = ((2.5 - 0.5 * x) * x - 4) * x + 2
-    return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+    return where(x < 1, inner, where(x < 2, outer, 0.0))
 
 
-def _lanczos(radius: int) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
+def _lanczos(radius: int) -> Callable[[Any], Any]:
+    sinc: Any = elementwise._FUNCTIONS["sinc"]
+    return lambda x: where(x < radius, sinc(x) * sinc(x / radius), 0.0)
 
 
 #: interpolation by name: the weight of a pixel by its distance
-_KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+_KERNELS: dict[str, Callable[[Any], Any]] = {
     "linear": _triangle,
     "cubic": _cubic,
     "bicubic": _cubic,
@@ -52,25 +58,26 @@ _KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def _resized(extent: int, size: int, interpolation: str, antialias: bool) -> np.ndarray:
     """(size, extent): centres of pixels correspond."""
     if interpolation != "nearest":
-        return _moved(extent, size, size / extent, 0.0, interpolation, antialias)
+        return moved(extent, size, size / extent, 0.0, interpolation, antialias)
     matrix = np.zeros((size, extent))
     matrix[np.arange(size), np.minimum(np.floor((np.arange(size) + 0.5) * extent / size).astype(int), extent - 1)] = 1
     return matrix
 
 
-def _moved(extent: int, size: int, scale: float, translation: float, method: str, antialias: bool) -> np.ndarray:
+def moved(extent: int, size: int, scale: Any, translation: Any, method: str, antialias: bool) -> Any:
     """(size, extent): x * scale + translation, nothing from outside; the weights of each pixel have the sum 1.
 
-    antialias: where images shrink, a pixel is made of all those that it covers.
+    scale, translation: numbers, or tensors of none.  antialias: where images shrink, a pixel is made of all that it
+    covers.
     """
     kernel = _KERNELS[method]
     centre = (np.arange(size) + 0.5 - translation) / scale - 0.5
-    stretch = max(1 / scale, 1.0) if antialias else 1.0
-    weights = kernel(np.abs(centre[:, None] - np.arange(extent)) / stretch)
-    total = weights.sum(1, keepdims=True)
-    weights = np.where(np.abs(total) > 1e-4, weights / np.where(total == 0, 1, total), 0)
+    stretch = maximum(1 / scale, 1.0) if antialias else 1.0
+    weights = kernel(abs(centre[:, None] - np.arange(extent)) / stretch)
+    total = reduce_sum(weights, 1, keepdims=True)
+    weights = where(abs(total) > 1e-4, weights / where(abs(total) > 0, total, 1.0), 0.0)
     inside = (centre >= -0.5) & (centre <= extent - 0.5)
-    return np.where(inside[:, None], weights, 0)
+    return where(inside[:, None], weights, 0.0)
 
 
 def _filtered(extent: int, weights: Sequence[float]) -> np.ndarray:
@@ -81,7 +88,7 @@ def _filtered(extent: int, weights: Sequence[float]) -> np.ndarray:
     return matrix
 
 
-_MATRICES: dict[str, Callable[..., np.ndarray]] = {"resize": _resized, "move": _moved, "filter": _filtered}
+_MATRICES: dict[str, Callable[..., np.ndarray]] = {"resize": _resized, "move": moved, "filter": _filtered}
 
 
 @lru_cache(maxsize=32)
@@ -187,17 +194,22 @@ def _spread(dx: np.ndarray, coordinates: np.ndarray, dy: np.ndarray, order: int,
         np.add.at(dx, indices, sloped(weight.reshape(weight.shape + (1,) * (dx.ndim - rank)), dy))
 
 
+def _slopes(x: np.ndarray, places: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
+    """The derivatives of `sample` by each coordinate, (rank, ...)."""
+    slopes = []
+    for axis in range(len(places)):
+        moved = [np.array(places, "float64") for _ in range(2)]
+        low = np.floor(moved[0][axis])
+        moved[0][axis], moved[1][axis] = low, low + 1
+        ends = [sample(x, points, order, fill_mode, fill_value) for points in moved]
+        slopes.append((ends[1] - ends[0]) * (order > 0))
+    return np.stack(slopes)
+
+
 def _map_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
     dx = np.zeros(b.shapes[0], b.dy[0].dtype)
     _spread(dx, b.x[1], b.dy[0], order, fill_mode)
-    slopes = []
-    for axis in range(len(b.x[1])):
-        moved = [np.array(b.x[1], "float64") for _ in range(2)]
-        low = np.floor(moved[0][axis])
-        moved[0][axis], moved[1][axis] = low, low + 1
-        ends = [sample(b.x[0], points, order, fill_mode, fill_value) for points in moved]
-        slopes.append(sloped((ends[1] - ends[0]) * (order > 0), b.dy[0]))
-    return dx, np.stack(slopes)
+    return dx, sloped(_slopes(b.x[0], b.x[1], order, fill_mode, fill_value), b.dy[0])
 
 
 def _grid(images: Shape, transforms: np.ndarray) -> np.ndarray:
@@ -225,6 +237,22 @@ def _transformed_gradient(b: Backward, order: int, fill_mode: str, fill_value: f
     return dx, None
 
 
+def _transformed_by_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
+    """With that by the transforms: the slopes by the places, and the places by the eight numbers."""
+    images, transforms = b.x
+    n, h, w, _ = images.shape
+    grid = np.broadcast_to(_grid(images.shape, transforms), (n, 2, h, w))
+    moved = [_slopes(x, c, order, fill_mode, fill_value) for x, c in zip(images, grid, strict=True)]
+    by_places = sloped(np.stack(moved), b.dy[0][:, None]).sum(-1)
+    y, x = np.meshgrid(np.arange(h, dtype="float64"), np.arange(w, dtype="float64"), indexing="ij")
+    below = transforms[:, 6, None, None] * x + transforms[:, 7, None, None] * y + 1
+    down, across = by_places[:, 0] / below, by_places[:, 1] / below
+    along = -(down * grid[:, 0] + across * grid[:, 1])
+    parts = (across * x, across * y, across, down * x, down * y, down, along * x, along * y)
+    slopes = np.stack([part.sum((1, 2)) for part in parts], -1)
+    return _transformed_gradient(b, order, fill_mode, fill_value)[0], unbroadcast(slopes, transforms.shape)
+
+
 ROWS: list[Row] = [
     (
         "_along(x, axes, filters)",
@@ -241,8 +269,18 @@ ROWS: list[Row] = [
         "Images (n, h, w, c) under projective transforms.",
         Rule(transformed, _transformed_gradient, lambda x, t, **static: x, "first", linear=True),
     ),
+    (
+        "_transform_by(images, transforms, order, fill_mode, fill_value)",
+        "The same, with a gradient by the transforms.",
+        Rule(transformed, _transformed_by_gradient, lambda x, t, **static: x, "first"),
+    ),
 ]
-_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2})
+_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2, "_transform_by": 2})
 map_coordinates = _FUNCTIONS["map_coordinates"]
 along = _FUNCTIONS["_along"]
-transform = _FUNCTIONS["_transform"]
+
+
+def transform(images: Any, transforms: Any, order: int, fill_mode: str, fill_value: float) -> Any:
+    """Images (n, h, w, c) under projective transforms (n or 1, 8)."""
+    name = "_transform" if isinstance(transforms, np.ndarray) and not is_watched(transforms) else "_transform_by"
+    return _FUNCTIONS[name](images, transforms, order, fill_mode, fill_value)
