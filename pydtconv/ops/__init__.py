@@ -36,12 +36,9 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 # functions after the operators: `linear` and `softmax` are files too, and the functions are what is meant
 # isort: split
 from pydtconv.ops import augment_policies as _augment_policies
-from pydtconv.ops import image as image
-from pydtconv.ops import linalg as linalg
-from pydtconv.ops import nn as nn
-from pydtconv.ops import numpy as numpy
 from pydtconv.ops.augment import Augment
 from pydtconv.ops.functions.activation import *
+from pydtconv.ops.functions.activation import linear as linear
 from pydtconv.ops.functions.arithmetic import *
 from pydtconv.ops.functions.attention import *
 from pydtconv.ops.functions.convolution import *
@@ -56,6 +53,7 @@ from pydtconv.ops.functions.reduction import *
 from pydtconv.ops.functions.result_types import of_all_dtypes as _of_all_dtypes
 from pydtconv.ops.functions.shape import *
 from pydtconv.ops.functions.softmax import *
+from pydtconv.ops.functions.softmax import softmax as softmax
 from pydtconv.ops.functions.tables.control import *
 from pydtconv.ops.functions.tables.counting import *
 from pydtconv.ops.functions.tables.creating import *
@@ -72,6 +70,13 @@ from pydtconv.ops.functions.tables.sums import *
 from pydtconv.ops.operations import operations_of as _operations_of
 from pydtconv.ops.table import TableOp
 from pydtconv.suggest import refusal as _refusal
+
+# after all files of functions, which say where Keras has them
+# isort: split
+from pydtconv.ops import image as image
+from pydtconv.ops import linalg as linalg
+from pydtconv.ops import nn as nn
+from pydtconv.ops import numpy as numpy
 
 globals().update(_of_all_dtypes(globals()))
 

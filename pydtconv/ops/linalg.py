@@ -2,9 +2,4 @@
 
 from pydtconv.ops.parts import part_of_ops
 
-__all__ = """
-    cholesky cholesky_inverse det eig eigh inv jvp lstsq lu_factor matrix_rank norm pinv qr solve solve_triangular
-    svd
-""".split()  # noqa: SIM905
-
-__getattr__, __dir__ = part_of_ops(__name__, __all__)
+__all__, __getattr__, __dir__ = part_of_ops(__name__)

@@ -15,24 +15,8 @@ from typing import Any
 from pydtconv import tree
 from pydtconv.config import image_data_format
 from pydtconv.naming import to_snake_case
-from pydtconv.ops import linalg, nn, numpy
+from pydtconv.ops.parts import PLACES
 
-#: modules of Keras and the functions whose classes stand there; those of images are in `ops.image`
-_MODULES: dict[str, Sequence[str]] = {
-    "ops.numpy": numpy.__all__,
-    "ops.nn": nn.__all__,
-    "ops.linalg": linalg.__all__,
-    "ops.core": """
-        associative_scan cast cond convert_to_tensor fori_loop map saturate_cast scan scatter scatter_update slice
-        slice_update stop_gradient switch unstack vectorized_map while_loop
-    """.split(),  # noqa: SIM905
-    "ops.math": """
-        cdist erf erfc erfinv extract_sequences fft fft2 ifft2 in_top_k irfft istft logdet logsumexp rfft rsqrt
-        segment_max segment_min segment_prod segment_sum stft top_k view_as_complex view_as_real
-    """.split(),  # noqa: SIM905
-    "ops.einops": ["rearrange"],
-    "activations.activations": ["general_relu", "mish"],
-}
 #: functions of these modules that are no operations: they make arrays, or other functions
 _NO_OPERATIONS = frozenset(
     [
@@ -237,7 +221,8 @@ def operations_of(functions: Mapping[str, Any], module: str | None = None) -> di
 
     module: of Keras, where it is one for all.
     """
-    modules = {name: place for place, names in _MODULES.items() for name in names}
+    modules = {name: f"ops.{place}" for place, names in PLACES.items() if place != "own" for name in names}
+    modules |= dict.fromkeys(PLACES["activations"], "activations.activations")
     found = {}
     for name, function in functions.items():
         place = module or modules.get(name)

@@ -11,15 +11,18 @@ from pydtconv.ops.functions.arithmetic import multiply
 from pydtconv.ops.functions.integers import exact
 from pydtconv.ops.functions.operands import in_reals, unary
 from pydtconv.ops.functions.shape import split
+from pydtconv.ops.parts import exported
 
-# fmt: off
-__all__ = [
-    "celu", "elu", "gelu", "general_relu", "glu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish",
-    "hard_tanh", "leaky_relu", "linear", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
-    "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
-    "tanh_shrink", "threshold",
-]
-# fmt: on
+__all__ = exported(
+    numpy="tanh",
+    nn="""
+        celu elu gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu log_sigmoid relu
+        relu6 selu sigmoid silu soft_shrink softplus softsign sparse_plus sparse_sigmoid squareplus swish
+        tanh_shrink threshold
+    """,
+    activations="general_relu mish",
+    own="linear",
+)
 
 
 def linear(x: Any) -> Any:

@@ -21,13 +21,16 @@ from pydtconv.ops.functions.operands import (
     of_one_dtype,
     unary,
 )
+from pydtconv.ops.parts import exported
 
-# fmt: off
-__all__ = [
-    "abs", "absolute", "add", "affine", "clip", "divide", "exp", "log", "maximum", "mean_of", "minimum", "multiply",
-    "negative", "power", "reciprocal", "rsqrt", "sign", "sqrt", "square", "subtract",
-]
-# fmt: on
+__all__ = exported(
+    numpy="""
+        abs absolute add clip divide exp log maximum minimum multiply negative power reciprocal sign sqrt square
+        subtract
+    """,
+    math="rsqrt",
+    own="affine mean_of",
+)
 
 
 def _binary(op: Op, x1: Any, x2: Any) -> Any:

@@ -14,9 +14,10 @@ from pydtconv.ops.functions.operands import as_operand, of_one_dtype
 from pydtconv.ops.functions.shape import cast, reshape
 from pydtconv.ops.functions.softmax import softmax
 from pydtconv.ops.functions.tables.pieces import where
+from pydtconv.ops.parts import exported
 from pydtconv.serialization.budget import claim
 
-__all__ = ["dot_product_attention"]
+__all__ = exported(nn="dot_product_attention")
 
 #: scores in the place of minus infinity
 _NEVER = -1e9

@@ -8,8 +8,9 @@ from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.convolution_transpose import ConvTranspose
 from pydtconv.ops.functions.operands import as_padding
 from pydtconv.ops.functions.shape import with_channels_last
+from pydtconv.ops.parts import exported
 
-__all__ = ["conv", "conv_transpose", "depthwise_conv", "separable_conv"]
+__all__ = exported(nn="conv conv_transpose depthwise_conv separable_conv")
 
 
 def conv(

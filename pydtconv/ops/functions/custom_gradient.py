@@ -11,9 +11,10 @@ import numpy as np
 from pydtconv import hooks
 from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import is_symbolic
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import RULES, Backward, Rule, TableOp
 
-__all__ = ["custom_gradient"]
+__all__ = exported(own="custom_gradient")
 
 _NAME = "custom_gradient"
 

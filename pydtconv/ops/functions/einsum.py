@@ -14,9 +14,10 @@ from pydtconv.ops.functions.operands import as_integers, as_operand, of_integers
 from pydtconv.ops.functions.reduction import sum as reduce_sum
 from pydtconv.ops.functions.shape import reshape, transpose
 from pydtconv.ops.linear import Dense
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import RULES, Rule, no_gradient
 
-__all__ = ["einsum"]
+__all__ = exported(numpy="einsum")
 
 _SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _EINSUM = "einsum of integers"

@@ -12,8 +12,9 @@ from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.ops.functions.arithmetic import add, multiply
 from pydtconv.ops.functions.operands import as_operand, is_symbolic
 from pydtconv.ops.functions.reduction import sum as sum_over
+from pydtconv.ops.parts import exported
 
-__all__ = ["jvp"]
+__all__ = exported(linalg="jvp")
 
 
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:

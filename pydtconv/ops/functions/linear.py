@@ -9,9 +9,10 @@ import numpy as np
 from pydtconv.ops.functions.operands import as_integers, as_tensor, is_scalar, of_integers, of_one_dtype
 from pydtconv.ops.functions.shape import expand_dims, squeeze
 from pydtconv.ops.linear import Dense, MatMul
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import RULES, Rule, no_gradient
 
-__all__ = ["dot", "matmul"]
+__all__ = exported(numpy="dot matmul")
 
 _MATMUL = "matmul of integers"
 

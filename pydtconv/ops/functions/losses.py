@@ -9,8 +9,9 @@ import numpy as np
 from pydtconv import config
 from pydtconv.ops.cross_entropy import CrossEntropy
 from pydtconv.ops.functions.operands import as_operand, of_one_dtype
+from pydtconv.ops.parts import exported
 
-__all__ = ["categorical_crossentropy", "sparse_categorical_crossentropy"]
+__all__ = exported(nn="categorical_crossentropy sparse_categorical_crossentropy")
 
 
 def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:

@@ -13,8 +13,9 @@ from pydtconv.ops.functions.operands import as_float, as_operand, in_reals, is_s
 from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
+from pydtconv.ops.parts import exported
 
-__all__ = ["batch_normalization", "layer_normalization"]
+__all__ = exported(nn="batch_normalization layer_normalization")
 
 
 def batch_normalization(

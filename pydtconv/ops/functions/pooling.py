@@ -6,9 +6,10 @@ from typing import Any
 
 from pydtconv.ops.functions.operands import as_operand, as_padding
 from pydtconv.ops.functions.shape import with_channels_last
+from pydtconv.ops.parts import exported
 from pydtconv.ops.pooling import AdaptiveAveragePool, AdaptiveMaxPool, AdaptivePool, AveragePool, MaxPool, Padding
 
-__all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
+__all__ = exported(nn="adaptive_average_pool adaptive_max_pool average_pool max_pool")
 
 
 def _sizes(name: str, value: Any, rank: int) -> tuple[int, ...]:

@@ -13,10 +13,11 @@ from pydtconv.ops.checks import FLOATING, normalize_axes
 from pydtconv.ops.functions.arithmetic import maximum, minimum, root, square, subtract
 from pydtconv.ops.functions.operands import as_float, as_tensor, in_reals, is_symbolic
 from pydtconv.ops.functions.shape import reshape
+from pydtconv.ops.parts import exported
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
 from pydtconv.ops.table import RULES, Rule, TableOp, counted, no_gradient
 
-__all__ = ["amax", "amin", "argmax", "max", "mean", "min", "std", "sum", "var"]
+__all__ = exported(numpy="amax amin argmax max mean min std sum var")
 
 
 def _axes(axis: Axes) -> int | tuple[int, ...] | None:

@@ -90,6 +90,7 @@ def _function(name: str, function: Callable[..., Any], module: str) -> Callable[
             return function(*args, **kwargs)
         return _special(f"{module}.{name}", name, function, found, args, kwargs)
 
+    of_any.__module__, of_any.__name__, of_any.__qualname__ = f"pydtconv.{module}", name, name
     return of_any
 
 

@@ -13,17 +13,17 @@ from pydtconv.extents import check
 from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.moving import moved
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, is_watched, of_one_kind
+from pydtconv.ops.parts import exported
 from pydtconv.ops.reduction import Axes
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
 from pydtconv.ops.table import TableOp
 
-# fmt: off
-__all__ = [
-    "cast", "concatenate", "expand_dims", "get_item", "moveaxis", "pad", "ravel", "reshape", "slice_along", "split",
-    "squeeze", "stack", "swapaxes", "transpose",
-]
-# fmt: on
+__all__ = exported(
+    numpy="concatenate expand_dims get_item moveaxis pad ravel reshape split squeeze stack swapaxes transpose",
+    core="cast",
+    own="slice_along",
+)
 
 
 def reshape(x: Any, newshape: Any) -> Any:

@@ -11,9 +11,10 @@ from pydtconv.ops.custom import NumpyOp
 from pydtconv.ops.functions.arithmetic import exp, subtract
 from pydtconv.ops.functions.operands import as_float, in_reals
 from pydtconv.ops.functions.shape import with_axis_last
+from pydtconv.ops.parts import exported
 from pydtconv.ops.softmax import LogSoftmax, Softmax
 
-__all__ = ["log_softmax", "softmax", "sparsemax"]
+__all__ = exported(nn="log_softmax softmax sparsemax")
 
 
 def softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:

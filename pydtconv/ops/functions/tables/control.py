@@ -15,18 +15,9 @@ from pydtconv import tree
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.shape import concatenate, get_item, stack
 from pydtconv.ops.functions.tables.pieces import where
+from pydtconv.ops.parts import exported
 
-__all__ = [
-    "associative_scan",
-    "cond",
-    "fori_loop",
-    "map",
-    "scan",
-    "switch",
-    "vectorize",
-    "vectorized_map",
-    "while_loop",
-]
+__all__ = exported(numpy="vectorize", core="associative_scan cond fori_loop map scan switch vectorized_map while_loop")
 
 
 def _extent(xs: Any, name: str) -> int:

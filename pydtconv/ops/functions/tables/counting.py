@@ -13,15 +13,12 @@ from pydtconv.ops.checks import check_axis
 from pydtconv.ops.functions.operands import as_float, is_symbolic
 from pydtconv.ops.functions.tables import elementwise
 from pydtconv.ops.functions.tables.making import apply, frozen
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
 
 Shape = tuple[int, ...]
 
-# fmt: off
-__all__ = [
-    "bincount", "histogram", "nonzero", "unique", "unravel_index",
-]
-# fmt: on
+__all__ = exported(numpy="bincount histogram nonzero unique unravel_index")
 
 
 def _array(name: str, x: Any) -> np.ndarray:

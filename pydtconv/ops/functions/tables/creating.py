@@ -16,6 +16,7 @@ from pydtconv.ops.functions.operands import is_symbolic, is_watched, of_one_dtyp
 from pydtconv.ops.functions.shape import cast, reshape
 from pydtconv.ops.functions.tables import moves
 from pydtconv.ops.functions.tables.making import operands_of, signature_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import result_dtype
 from pydtconv.serialization.budget import claim
 
@@ -205,14 +206,8 @@ def convert_to_numpy(x: Any) -> np.ndarray:
     return np.asarray(x)
 
 
-__all__ = [
-    *_FUNCTIONS,
-    "arange",
-    "array",
-    "convert_to_numpy",
-    "convert_to_tensor",
-    "empty_like",
-    "full_like",
-    "ones_like",
-    "zeros_like",
-]
+__all__ = exported(
+    [*_FUNCTIONS, "arange", "array", "empty_like", "full_like", "ones_like", "zeros_like"],
+    core="convert_to_tensor",
+    own="convert_to_numpy",
+)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient, sloped, unbroadcast
 
 _LN2, _LN10, _PI = math.log(2), math.log(10), math.pi
@@ -288,4 +289,4 @@ WHERE = Rule(lambda c, a, b: np.where(c, a, b), _where_gradient, None, "behind t
 
 _FUNCTIONS = {**functions_of(__name__, UNARY), **functions_of(__name__, BINARY, tensors=2)}
 globals().update(_FUNCTIONS)
-__all__ = [*_FUNCTIONS]
+__all__ = exported(_FUNCTIONS, math="erf erfc erfinv", core="stop_gradient")

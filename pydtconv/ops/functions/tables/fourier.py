@@ -12,23 +12,12 @@ from pydtconv.extents import check
 from pydtconv.ops.functions.operands import as_float, as_operand, is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
 from pydtconv.ops.functions.tables.making import apply
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import RULES, Backward, Rule, unbroadcast
 from pydtconv.serialization.budget import claim
 from pydtconv.utils.windows import window_of
 
-__all__ = [
-    "angle",
-    "fft",
-    "fft2",
-    "ifft2",
-    "irfft",
-    "istft",
-    "polar",
-    "rfft",
-    "stft",
-    "view_as_complex",
-    "view_as_real",
-]
+__all__ = exported(numpy="angle", nn="polar", math="fft fft2 ifft2 irfft istft rfft stft view_as_complex view_as_real")
 
 Shape = tuple[int, ...]
 

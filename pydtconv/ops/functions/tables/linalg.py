@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient
 
 Shape = tuple[int, ...]
@@ -236,4 +237,11 @@ ROWS: list[Row] = [
 _TENSORS = dict.fromkeys(("solve", "solve_triangular", "lstsq", "correlate"), 2)
 _FUNCTIONS = functions_of(__name__, ROWS, _TENSORS)
 globals().update(_FUNCTIONS)
-__all__ = [*_FUNCTIONS]
+__all__ = exported(
+    _FUNCTIONS,
+    linalg="""
+        cholesky cholesky_inverse det inv eig eigh qr svd lu_factor solve solve_triangular lstsq pinv
+        matrix_rank
+    """,
+    math="logdet",
+)

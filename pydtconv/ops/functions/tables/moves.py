@@ -16,6 +16,7 @@ import numpy as np
 
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient
 from pydtconv.serialization.budget import claim
 from pydtconv.utils.kept_arrays import KeptArrays
@@ -299,4 +300,8 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Any:
     return _FUNCTIONS["_rearrange"](tensor, pattern, tuple(axes_lengths.items()))
 
 
-__all__ = [*(name for name in _FUNCTIONS if not name.startswith("_")), "rearrange"]
+__all__ = exported(
+    [name for name in _FUNCTIONS if not name.startswith("_")],
+    nn="unfold fold space_to_depth depth_to_space",
+    einops="rearrange",
+)

@@ -31,15 +31,17 @@ from pydtconv.ops.functions.tables import elementwise, moves, selecting
 from pydtconv.ops.functions.tables.counting import nonzero
 from pydtconv.ops.functions.tables.creating import zeros_like
 from pydtconv.ops.functions.tables.making import apply, operands_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import RULES
 
-# fmt: off
-__all__ = [
-    "append", "array_split", "conj", "conjugate", "copy", "dsplit", "dstack", "dtype", "hsplit", "hstack", "imag",
-    "is_tensor", "meshgrid", "ndim", "real", "saturate_cast", "shape", "size", "slice", "true_divide", "unstack",
-    "view", "vsplit", "vstack", "where",
-]
-# fmt: on
+__all__ = exported(
+    numpy="""
+        append array_split conj conjugate copy dsplit dstack hsplit hstack imag meshgrid ndim real size
+        true_divide view vsplit vstack where
+    """,
+    core="saturate_cast slice unstack",
+    own="dtype is_tensor shape",
+)
 
 true_divide = divide
 RULES["where"] = elementwise.WHERE

@@ -44,15 +44,16 @@ from pydtconv.ops.functions.tables import elementwise, selecting
 from pydtconv.ops.functions.tables.creating import ones_like
 from pydtconv.ops.functions.tables.making import operands_of
 from pydtconv.ops.functions.tables.pieces import ndim, shape, size, unstack, where
+from pydtconv.ops.parts import exported
 from pydtconv.ops.reduction import Axes
 from pydtconv.serialization.budget import claim
 
-# fmt: off
-__all__ = [
-    "binary_crossentropy", "cdist", "cross", "extract_sequences", "inner", "kron", "multi_hot", "norm", "normalize",
-    "outer", "psnr", "rms_normalization", "select", "tensordot", "vander", "vdot",
-]
-# fmt: on
+__all__ = exported(
+    numpy="cross inner kron outer select tensordot vander vdot",
+    nn="binary_crossentropy multi_hot normalize psnr rms_normalization",
+    linalg="norm",
+    math="cdist extract_sequences",
+)
 
 
 def outer(x1: Any, x2: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient, sloped
 
 Shape = tuple[int, ...]
@@ -250,4 +251,4 @@ ROWS: list[Row] = [
 
 _FUNCTIONS = functions_of(__name__, ROWS)
 globals().update(_FUNCTIONS)
-__all__ = [*_FUNCTIONS]
+__all__ = exported(_FUNCTIONS)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient
 
 Shape = tuple[int, ...]
@@ -401,4 +402,9 @@ _TENSORS = {
 }
 _FUNCTIONS = functions_of(__name__, ROWS, _TENSORS)
 globals().update(_FUNCTIONS)
-__all__ = [name for name in _FUNCTIONS if not name.startswith("_")]
+__all__ = exported(
+    [name for name in _FUNCTIONS if not name.startswith("_")],
+    nn="one_hot",
+    math="top_k segment_sum segment_max segment_min segment_prod in_top_k",
+    core="scatter scatter_update slice_update",
+)

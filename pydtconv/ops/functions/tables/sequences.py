@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient
 
 Shape = tuple[int, ...]
@@ -238,4 +239,4 @@ ROWS: list[Row] = [
 ]
 _FUNCTIONS = functions_of(__name__, ROWS, {"ctc_loss": 4, "ctc_decode": 2})
 globals().update(_FUNCTIONS)
-__all__ = [*_FUNCTIONS]
+__all__ = exported(_FUNCTIONS, nn="ctc_loss ctc_decode")

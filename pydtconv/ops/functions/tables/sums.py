@@ -31,14 +31,14 @@ from pydtconv.ops.functions.tables import elementwise, moves, reducing
 from pydtconv.ops.functions.tables.creating import ones_like
 from pydtconv.ops.functions.tables.making import operands_of
 from pydtconv.ops.functions.tables.pieces import _isnan, ndim, where
+from pydtconv.ops.parts import exported
 from pydtconv.ops.reduction import Axes, Max
 
-# fmt: off
-__all__ = [
-    "average", "diff", "logsumexp", "moments", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
-    "nanstd", "nansum", "nanvar", "ptp", "trace", "trapezoid",
-]
-# fmt: on
+__all__ = exported(
+    numpy="average diff nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp trace trapezoid",
+    nn="moments",
+    math="logsumexp",
+)
 
 
 def ptp(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
