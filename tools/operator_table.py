@@ -16,7 +16,7 @@ from pydtconv.interchange import onnx_functions, onnx_operators, onnx_places, on
 from pydtconv.kernels import cpu, gpu
 from pydtconv.kernels.registry import entries
 from pydtconv.loops.rules import RULES as GRADIENTS
-from pydtconv.ops.operations import card_of
+from pydtconv.ops.operations import CARDS
 from pydtconv.ops.table import RULES, no_gradient
 
 PAGE = Path(__file__).parent.parent / "docs" / "operators.md"
@@ -43,7 +43,7 @@ FUNCTIONS = """
 ## Functions of the table
 
 These functions of `pydtconv.ops` run NumPy in one operator, `TableOp`, on CPUs. In functional models each is the one
-operation that it is in Keras; functions without a name there are parts of others.
+operation that it is in Keras.
 
 | function | Keras's operation | ONNX | second gradient |
 | --- | --- | --- | --- |
@@ -95,13 +95,11 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 def functions() -> Iterator[tuple[str, ...]]:
-    """For each function of the table what it has."""
+    """For each function of the table that is one of Keras's operations what it has."""
     for name, rule in sorted(RULES.items()):
-        try:
-            card = card_of(name)
-            operation = f"`{card.module}.{card.class_name}`"
-        except KeyError:
-            operation = "part of others"
+        card = CARDS.get(name)
+        if card is None:
+            continue
         exported = rule.onnx or name in onnx_functions.ROWS
         if rule.gradient is no_gradient:
             again = "is zero"
@@ -109,7 +107,7 @@ def functions() -> Iterator[tuple[str, ...]]:
             again = "its transpose" if rule.linear else "read as operators"
         else:
             again = rule.lacks or "not written"
-        yield f"`{name}`", operation, "yes" if exported else "no", again
+        yield f"`{name}`", f"`{card.module}.{card.class_name}`", "yes" if exported else "no", again
 
 
 def page() -> str:

@@ -195,18 +195,19 @@ class Card:
         return card_of, (self.name,)
 
 
-_CARDS: dict[str, Card] = {}
+#: by the name of the function
+CARDS: dict[str, Card] = {}
 _BY_CLASS: dict[str, Card] = {}
 
 
 def card_of(name: str) -> Card:
     """The card of a function of `ops`, or of `ops.image`."""
-    return _CARDS[name]
+    return CARDS[name]
 
 
 def card_of_class(class_name: str) -> Card | None:
     """The card of the operation that Keras has under a class name; None where there is no such function here."""
-    return _BY_CLASS.get(class_name) or _CARDS.get(to_snake_case(class_name))
+    return _BY_CLASS.get(class_name) or CARDS.get(to_snake_case(class_name))
 
 
 class Waiting:
@@ -227,7 +228,7 @@ def operations_of(functions: Mapping[str, Any], module: str | None = None) -> di
     for name, function in functions.items():
         place = module or modules.get(name)
         if place is not None and name not in _NO_OPERATIONS and inspect.isfunction(function):
-            card = _CARDS[name] = Card(name, place, function)
+            card = CARDS[name] = Card(name, place, function)
             _BY_CLASS.setdefault(card.class_name, card)
             found[name] = _operation(card, "pydtconv.ops" if module is None else f"pydtconv.{module}")
     return found
