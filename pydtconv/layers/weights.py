@@ -130,6 +130,10 @@ class Weights(OwnNames):
         if old is not value and isinstance(old, (Weights, list, tuple, dict)):
             self._pydt_release(old)
 
+    def add_variable(self, *args: Any, **kwargs: Any) -> Variable:
+        """Another name of `add_weight`."""
+        return self.add_weight(*args, **kwargs)
+
     def add_weight(
         self,
         shape: Sequence[int] | None = None,
@@ -147,17 +151,15 @@ class Weights(OwnNames):
 
         initializer: an initializer, its name, or a function (shape, dtype) -> array; by default glorot_uniform for
         floats and zeros for the rest.  regularizer, constraint: objects, names or None.  aggregation: as of `Variable`.
-        autocast and overwrite_with_gradient are Keras's; only their defaults mean something here.
+        overwrite_with_gradient: whether optimizers set it to its gradient, in place of a step.  autocast is Keras's;
+        only its default means something here.
         """
         if isinstance(shape, str):
             raise ValueError(
                 f"{type(self).__name__}.add_weight: shape: expected extents, got {shape!r}: pass a name as name=..."
             )
-        if autocast is not True or overwrite_with_gradient:
-            raise ValueError(
-                f"{type(self).__name__}.add_weight: autocast and overwrite_with_gradient cannot be set: got "
-                f"{autocast!r}, {overwrite_with_gradient!r}"
-            )
+        if autocast is not True:
+            raise ValueError(f"{type(self).__name__}.add_weight: autocast: expected True, got {autocast!r}")
         if context.builds_again(self):
             raise ValueError(
                 f"{type(self).__name__} {self.name!r}: build: the layer is built already, and has its weights"
@@ -172,6 +174,7 @@ class Weights(OwnNames):
             make, extents, dtype, trainable and self._pydt_trainable, aggregation=aggregation, name=name
         )
         variable.path = "/".join([*context.path_of(self.name), name])
+        variable.overwrite_with_gradient = overwrite_with_gradient
         variable.regularizer = regularizers.get(regularizer)
         variable.constraint = constraints.get(constraint)
         (self._pydt_trainable_variables if trainable else self._pydt_non_trainable_variables).append(variable)

@@ -149,10 +149,10 @@ class ByVariable(OwnNames):
                     self._pydt_decay(variable, self.weight_decay)
 
     def _pydt_decay(self, variable: Variable, weight_decay: float) -> None:
-        variable.assign_sub(variable.value * variable.value.dtype.type(weight_decay * self._pydt_rate))
+        variable.assign_sub(variable.value * variable.value.dtype.type(weight_decay * float(self.learning_rate)))
 
     def _use_weight_decay(self, variable: Variable) -> bool:
         return self._pydt_decays(variable)  # type: ignore[attr-defined]
 
     def _overwrite_variable_with_gradient(self, variable: Variable) -> bool:
-        return False
+        return variable.overwrite_with_gradient

@@ -59,6 +59,8 @@ class FlatStep(ByVariable):
         self._pydt_runs: list[tuple[slice, bool]] = []
         self._pydt_constrained: list[Variable] = []
         self._pydt_updates = True
+        #: variables that are set to their gradients at the end of the step, and these
+        self._pydt_aside: list[tuple[Variable, np.ndarray]] = []
         self._pydt_rate = 0.0
         #: whether a part's step is that of `update` alone, and what arrays it is bound to
         self.only_updates, self.binding = False, object()
@@ -115,9 +117,10 @@ class FlatStep(ByVariable):
     def works_in_parts(self) -> bool:
         """Whether `apply_part` may be called for some variables while the gradients of others are not there yet.
 
-        Never where a subclass has an `apply` of its own, which would be gone past.
+        Never where a subclass has an `apply` of its own, which would be gone past, nor where variables are overwritten.
         """
-        return not self.has_own_apply and not self.global_clipnorm and not self.goes_by_variable
+        whole = self.has_own_apply or self.global_clipnorm or self.goes_by_variable or Variable.overwritten
+        return not whole
 
     @property
     def works_in_rows(self) -> bool:
@@ -146,6 +149,7 @@ class FlatStep(ByVariable):
         self._pydt_bind(store)
         store.begin_update()
         self._pydt_updates = self.updates_next
+        self._pydt_aside = [(variable, self._pydt_set_aside(store, variable)) for variable in store.overwritten]
         if self._pydt_updates:
             self.begin_step()
         self._pydt_rate = float(self.learning_rate)
@@ -182,8 +186,24 @@ class FlatStep(ByVariable):
     def end(self) -> None:
         """Ends a step."""
         self._pydt_steps.value[...] += 1
+        for variable, value in self._pydt_aside if self._pydt_updates else ():
+            variable.assign(value)
         for variable in self._pydt_constrained:
             variable.assign(variable.constraint(variable.value))
+
+    def _pydt_set_aside(self, store: Any, variable: Variable) -> np.ndarray:
+        """What a variable will be overwritten with: its gradient, from here on zero for the step.
+
+        Where gradients are accumulated it is the largest one, in each element.
+        """
+        gradient = store.gradient_of(variable)
+        value: np.ndarray = gradient.copy()
+        gradient.fill(0)
+        if self.gradient_accumulation_steps:
+            largest = self.accumulated(variable)
+            np.maximum(value, largest, out=value)
+            largest[...] = 0 if self._pydt_updates else value
+        return value
 
     def bind_part(self, part: slice, gradients: Any) -> BoundPart:
         """`apply_part` for a slice and gradients that stay where they are, as a call."""

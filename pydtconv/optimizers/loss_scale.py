@@ -1,6 +1,7 @@
-"""`LossScaleOptimizer`: for scripts that were written for float16, whose small gradients vanish.
+"""`LossScaleOptimizer`: a loss that is scaled as Keras does it, so that small gradients of float16 do not vanish.
 
-bfloat16 has the range of float32, and gradients of variables are float32: nothing is scaled here.
+There is no float16 here, and bfloat16 has the range of float32: it serves scripts, and trainings whose gradients are
+not always finite.
 """
 
 from __future__ import annotations
@@ -9,23 +10,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import DEFAULTS
 from pydtconv.optimizers.optimizer import Optimizer
+from pydtconv.optimizers.scalar import Scalar
 from pydtconv.serialization.objects import arguments_of, deserialize_keras_object, serialize_keras_object
 
 #: what is the optimizer's own; everything else is the inner one's
 _OWN = frozenset(
     {
-        "inner_optimizer", "initial_scale", "dynamic_growth_steps", "get_config", "from_config", "variables",
-        "_scaling", "save_own_variables", "load_own_variables", "set_weights",
+        "inner_optimizer", "initial_scale", "dynamic_growth_steps", "step_counter", "dynamic_scale", "get_config",
+        "from_config", "variables", "save_own_variables", "load_own_variables", "set_weights", "scale_loss", "apply",
+        "apply_store", "apply_gradients", "step_of", "has_own_apply", "works_in_parts", "works_in_rows", "check_device",
+        "_scaling", "_pydt_own_store",
     }
 )  # fmt: skip
 
 
 class LossScaleOptimizer(Optimizer):
-    """The inner optimizer under Keras's name for one that scales losses: the steps are those of the inner one.
+    """Multiplies the loss by a scale, and divides the gradients by it before the step of the inner optimizer.
 
-    initial_scale, dynamic_growth_steps: Keras's; they mean nothing here, for there is no float16.
+    A step whose gradients are not all finite is left out and halves the scale; `dynamic_growth_steps` steps one after
+    the other that are finite double it.
+    initial_scale: the first one.  The inner optimizer's own `loss_scale_factor` is taken away.
     """
 
     def __init__(
@@ -51,9 +59,10 @@ class LossScaleOptimizer(Optimizer):
         self.dynamic_growth_steps = dynamic_growth_steps
         values = {"iteration": 0, "learning_rate": 0.0, "step_counter": 0, "dynamic_scale": float(initial_scale)}
         self._scaling = [
-            Variable(value, dtype="int64" if isinstance(value, int) else "float32", trainable=False, name=key)
-            for key, value in values.items()
+            Scalar(value, "int64" if isinstance(value, int) else "float32", key) for key, value in values.items()
         ]
+        self.step_counter, self.dynamic_scale = self._scaling[2:]
+        inner_optimizer.loss_scale_factor = None
         self.inner_optimizer = inner_optimizer
         if name is not None:
             self.name = name
@@ -73,8 +82,38 @@ class LossScaleOptimizer(Optimizer):
 
     @property
     def variables(self) -> list[Variable]:
-        """Those that Keras keeps of the scale, which stay as they are, and those of the inner optimizer."""
+        """Those of the scale, among which are two of Keras's that nothing changes, and those of the inner optimizer."""
         return [*self._scaling, *self.inner_optimizer.variables]
+
+    @property
+    def has_own_apply(self) -> bool:
+        """True: all gradients of a step are looked at before one of them is used."""
+        return True
+
+    def scale_loss(self, loss: Any) -> Any:
+        """The loss times the scale, which is a variable where code is traced."""
+        return loss * self.dynamic_scale
+
+    def step_of(self, store: ParameterStore) -> None:
+        """The inner optimizer's step, where the gradients in a store are finite; then the scale of the next step."""
+        whole = slice(0, store.size)
+        gradients = [store.numbers(store.working_gradients, part, dtype) for part, dtype in store.runs(whole)]
+        finite = not any(map(kernels.has_nonfinite, gradients))
+        if finite:
+            kept = [(own, own.copy()) for own in map(store.gradient_of, store.overwritten)]
+            for each in gradients:
+                kernels.scale(each, 1 / float(self.dynamic_scale))
+            for own, gradient in kept:
+                own[...] = gradient
+            self.inner_optimizer.apply_store(store)
+        steps = int(self.step_counter) + 1 if finite else 0
+        grows = steps == self.dynamic_growth_steps
+        self.step_counter.assign(0 if grows else steps)
+        if grows or not finite:
+            self.dynamic_scale.assign(float(self.dynamic_scale) * (2.0 if grows else 0.5))
+
+    def check_device(self, device: str) -> None:
+        raise NotImplementedError(f"LossScaleOptimizer: expected device cpu, got {device}: use its inner optimizer")
 
     def get_config(self) -> dict[str, Any]:
         return {

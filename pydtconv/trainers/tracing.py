@@ -151,8 +151,7 @@ def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced:
         traced.losses[name] = f"loss_{name}"
         graph.outputs[f"loss_{name}"] = loss
     if kind == "train":
-        scale = loss_scale(model)
-        graph.loss = total if not scale else ops.WeightedSum((float(scale),))(total)
+        graph.loss = total if model.optimizer is None else model.optimizer.scale_loss(total)
 
 
 def _target_dtype(loss: Any, prediction: Tensor, array: Any) -> str | None:

@@ -375,8 +375,8 @@ def test_metrics_of_layers_inside_are_metrics_of_a_layer():
 def test_bad_arguments_of_weights_and_padding():
     with pytest.raises(ValueError, match="add_weight: shape: expected extents, got 'kernel': pass a name as name="):
         layers.Layer().add_weight("kernel")
-    with pytest.raises(NotImplementedError, match="overwrite_with_gradient: expected False, got True"):
-        pydtconv.Variable(1.0).overwrite_with_gradient = True
+    with pytest.raises(ValueError, match="add_weight: autocast: expected True, got False"):
+        layers.Layer().add_variable((2,), autocast=False)
     for make, extent in (layers.ZeroPadding1D, 12), (layers.Cropping1D, 4):
         for sides in 2, (2, 2), [2, 2], np.int64(2):
             assert make(sides)(np.ones((1, 8, 3), "float32")).shape == (1, extent, 3)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -77,6 +78,8 @@ class Variable(Operators):
     moved: ClassVar[int] = 0
     #: how often `assign` has changed the value
     version = 0
+    #: the variables whose `overwrite_with_gradient` is set, by their ids
+    overwritten: ClassVar[WeakValueDictionary[int, Variable]] = WeakValueDictionary()
 
     def __init__(
         self,
@@ -146,13 +149,14 @@ class Variable(Operators):
 
     @property
     def overwrite_with_gradient(self) -> bool:
-        """Keras's, of variables that optimizers set to their gradient; it can only be False."""
-        return False
+        """Whether optimizers set it to its gradient, in place of a step."""
+        return id(self) in Variable.overwritten
 
     @overwrite_with_gradient.setter
     def overwrite_with_gradient(self, value: bool) -> None:
+        Variable.overwritten.pop(id(self), None)
         if value:
-            raise NotImplementedError(f"variable {self.path!r}: overwrite_with_gradient: expected False, got {value!r}")
+            Variable.overwritten[id(self)] = self
 
     @property
     def value(self) -> np.ndarray:
@@ -193,7 +197,12 @@ class Variable(Operators):
         tracing.settle_outside()
         if self.mirror is not None:
             self.mirror.to_host()
-        return {name: value for name, value in self.__dict__.items() if name != "kept"}
+        state = {name: value for name, value in self.__dict__.items() if name != "kept"}
+        return state | ({"overwrite_with_gradient": True} if self.overwrite_with_gradient else {})
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.overwrite_with_gradient = self.__dict__.pop("overwrite_with_gradient", False)
 
     @property
     def spec(self) -> Spec:

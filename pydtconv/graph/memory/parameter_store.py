@@ -63,6 +63,11 @@ class ParameterStore:
         return all(variable.host_array.base is self.parameters for variable in self.variables)
 
     @property
+    def overwritten(self) -> list[Variable]:
+        """The variables that a step sets to their gradients."""
+        return [v for v in self.variables if v.overwrite_with_gradient] if Variable.overwritten else []
+
+    @property
     def gradients(self) -> np.ndarray:
         """The flat array of all gradients."""
         if self._gradients is None:
