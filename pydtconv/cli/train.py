@@ -124,7 +124,7 @@ def run(args: Any) -> int:
 def _check_outputs(args: Any, network: Any, name: str) -> None:
     """Raises CommandError, before anything is trained, where a file could not be written at the end."""
     from pydtconv import replica
-    from pydtconv.models.weight_files import weights_bytes
+    from pydtconv.models.stored_weights import weights_bytes
     from pydtconv.utils.whole_file import check_writable
 
     if not replica.current().is_main:
@@ -141,7 +141,8 @@ def _check_outputs(args: Any, network: Any, name: str) -> None:
 
 def _save(network: Any, path: str) -> Path | None:
     """Writes the weights, or else somewhere else than asked for, which is returned: they took long to find."""
-    from pydtconv.models.weight_files import weights_bytes, write_weights
+    from pydtconv.models.stored_weights import weights_bytes
+    from pydtconv.models.weight_files import write_weights
     from pydtconv.utils.whole_file import write_elsewhere
 
     try:

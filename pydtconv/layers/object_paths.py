@@ -7,7 +7,8 @@ again.  Attributes are walked in alphabetical order, private ones last; an objec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydtconv.layers.layer import Layer, in_order
@@ -15,9 +16,27 @@ from pydtconv.naming import to_snake_case
 from pydtconv.own_names import PREFIX
 
 
-def walk(model: Layer) -> Iterator[tuple[str, Layer]]:
-    """(path, layer) of the model itself, whose path is "", and of all layers inside."""
-    yield from _walk(model, "", set())
+def walk(model: Layer, skipped: Iterable[Layer] = ()) -> Iterator[tuple[str, Layer]]:
+    """(path, layer) of the model itself, whose path is "", and of all layers inside, without those that are skipped."""
+    yield from _walk(model, "", set(map(id, skipped)))
+
+
+def other_paths(model: Layer) -> dict[str, list[str]]:
+    """Of layers that are met again where they are: the paths, by that of `walk`.
+
+    A layer may be a second attribute's, or what a property of a user's class gives.
+    """
+    first = {id(layer): path for path, layer in walk(model)}
+    found: dict[str, list[str]] = {}
+    for path, layer in walk(model):
+        own = [vars(cls) for cls in type(layer).__mro__ if not cls.__module__.startswith(("pydtconv.", "builtins"))]
+        properties = {name for members in own for name, member in members.items() if isinstance(member, property)}
+        for name in sorted(name for name in {*vars(layer), *properties} if not name.startswith(PREFIX)):
+            with contextlib.suppress(Exception):  # a property may raise whatever it likes
+                held, place = getattr(layer, name), f"{path}/{name}".lstrip("/")
+                if isinstance(held, Layer) and first.get(id(held), place) != place:
+                    found.setdefault(first[id(held)], []).append(place)
+    return found
 
 
 def walk_held(model: Layer, kind: type) -> Iterator[tuple[str, Any]]:

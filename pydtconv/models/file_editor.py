@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.layers.object_paths import walk
-from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE, own_variables
+from pydtconv.models.stored_weights import own_variables
+from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE
 from pydtconv.naming import printable
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.hdf5 import arrays_in, attribute_of, groups_in, opened, writing

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
 from pydtconv.layers import structure
+from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.functional_config import functional_config, functional_from_config
@@ -129,8 +130,11 @@ class Model(Trainer, Layer):
         # a model that has not defined `build` is built by its first call
         if type(self).build is not Model.build:
             super()._pydt_check_and_build(args, kwargs)
-        elif self._pydt_build_shapes is None:
-            inputs = args[0] if args else kwargs.get("inputs")
+            return
+        inputs = args[0] if args else kwargs.get("inputs")
+        if self.input_spec is not None:
+            check_inputs(self, self.input_spec, inputs)
+        if self._pydt_build_shapes is None:
             shapes = tree.map_structure(lambda x: (None, *x.shape[1:]) if hasattr(x, "shape") else None, inputs)
             object.__setattr__(self, "_pydt_build_shapes", shapes)
 
@@ -311,30 +315,33 @@ class Model(Trainer, Layer):
         """The model's config as JSON; kwargs are json.dumps's."""
         return json.dumps(serialize_keras_object(self), **kwargs)
 
-    def save(self, filepath: str | Path, overwrite: bool = True, **kwargs: Any) -> None:
+    def save(self, filepath: str | Path | IO[bytes], overwrite: bool = True, **kwargs: Any) -> None:
         """Writes config and weights to a `.keras` file; see saving.save_model."""
         from pydtconv.models.model_files import save_model
 
         save_model(self, filepath, overwrite=overwrite, **kwargs)
 
-    def save_weights(self, filepath: str | Path, overwrite: bool = True) -> None:
-        """Writes the weights to a `.weights.h5` file in Keras's layout, whole or not at all."""
+    def save_weights(self, filepath: str | Path, overwrite: bool = True, max_shard_size: float | None = None) -> None:
+        """Writes the weights to a `.weights.h5` file in Keras's layout, whole or not at all.
+
+        max_shard_size: GiB of each of several files; see saving.save_weights.
+        """
         from pydtconv.models.weight_files import save_weights
 
-        save_weights(self, filepath, overwrite=overwrite)
+        save_weights(self, filepath, overwrite, max_shard_size)
 
     def load_weights(self, filepath: str | Path, skip_mismatch: bool = False, **kwargs: Any) -> None:
         """Reads the weights of a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3).
 
         Where they do not fit, raises ValueError naming layer, expected and found shapes, before anything is changed;
-        with skip_mismatch those layers keep their weights instead.  by_name: see saving.load_weights.
+        with skip_mismatch those layers keep their weights instead.  by_name, objects_to_skip: see saving.load_weights.
         """
         from pydtconv.models.weight_files import load_weights
 
-        by_name = kwargs.pop("by_name", False)
+        by_name, skipped = kwargs.pop("by_name", False), kwargs.pop("objects_to_skip", None)
         if kwargs:
             raise ValueError(f"load_weights: unknown arguments: {', '.join(map(repr, kwargs))}")
-        load_weights(self, filepath, skip_mismatch=skip_mismatch, by_name=by_name)
+        load_weights(self, filepath, skip_mismatch=skip_mismatch, by_name=by_name, objects_to_skip=skipped)
 
     def get_state_tree(self, value_format: str = "backend_tensor") -> dict[str, Any]:
         """The values of trainable, non-trainable, optimizer's and metrics' variables, nested by their paths.

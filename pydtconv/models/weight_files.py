@@ -1,6 +1,6 @@
 """Weights files: `.weights.h5` in Keras 3's layout, so that either library reads the other's.
 
-A file is written beside its place and moved there when it is whole.  Reading checks every shape before it changes one.
+Reading checks every shape before it changes one.  stored_weights.py has what is written.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import inspect
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,21 @@ import numpy as np
 from pydtconv import optimizers, replica
 from pydtconv.graph.ir.variable import Variable, as_stored
 from pydtconv.layers.layer import Layer
-from pydtconv.layers.object_paths import walk, walk_held
+from pydtconv.layers.object_paths import other_paths, walk
 from pydtconv.layers.turns import turn_of
-from pydtconv.models.legacy_files import is_legacy, names_in, read_legacy_weights, write_names
+from pydtconv.models.legacy_files import is_legacy, names_in, read_legacy_weights
+from pydtconv.models.stored_weights import (
+    SLOTS_OF,
+    merged,
+    named_variables,
+    optimizers_of,
+    own_variables,
+    stored_groups,
+    weights_bytes,
+    write_groups,
+    write_one,
+    write_shards,
+)
 from pydtconv.utils.archives import Archive
 from pydtconv.utils.hdf5 import (
     array_of,
@@ -32,132 +44,121 @@ from pydtconv.utils.hdf5 import (
     is_group,
     members_of,
     opened,
-    writing,
 )
 from pydtconv.utils.reading import check_regular, parsing
 from pydtconv.utils.uninterrupted import uninterrupted
-from pydtconv.utils.whole_file import write_whole
 
 if TYPE_CHECKING:
     import h5py
 
 WEIGHTS_IN_ARCHIVE = "model.weights.h5"
-#: attribute of an optimizer's state: the variables that have slots, where that are others than will be trained
-_SLOTS_OF = "slots_of"
 
 
-def save_weights(model: Any, filepath: str | Path, overwrite: bool = True) -> None:
-    """Writes the weights (and the state of its optimizers) of a built model to a `.weights.h5` file."""
-    path = Path(filepath)
-    if not path.name.endswith(".weights.h5"):
-        raise ValueError(f"save_weights: filepath: expected a name that ends in '.weights.h5', got {str(filepath)!r}")
+def save_weights(
+    model: Any,
+    filepath: str | Path,
+    overwrite: bool = True,
+    max_shard_size: float | None = None,
+    objects_to_skip: Sequence[Layer] = (),
+) -> None:
+    """Writes the weights (and the state of its optimizers) of a built model to a `.weights.h5` file.
+
+    max_shard_size: GiB; arrays go to several files of at most so many, and filepath is that of their index, which ends
+    in `.weights.json`.  objects_to_skip: layers that are left out.
+    """
+    path, end = Path(filepath), ".weights.h5" if max_shard_size is None else ".weights.json"
+    if max_shard_size is not None:
+        if isinstance(max_shard_size, bool) or not isinstance(max_shard_size, (int, float)) or max_shard_size <= 0:
+            raise ValueError(f"save_weights: max_shard_size: expected a number of GiB above 0, got {max_shard_size!r}")
+        if path.name.endswith(".weights.h5"):
+            path = path.with_suffix(".json")
+            warnings.warn(f"save_weights: filepath: the index of the shards is {path}", stacklevel=3)
+    if not path.name.endswith(end):
+        raise ValueError(f"save_weights: filepath: expected a name that ends in {end!r}, got {str(filepath)!r}")
     _check_built(model, "save_weights")
     if path.exists() and not overwrite:
         raise FileExistsError(f"save_weights: {path} exists, and overwrite=False")
-    write_whole(path, lambda file: write_weights(model, file), weights_bytes(model))
+    with turn_of(model).taken():
+        groups = list(stored_groups(model, objects_to_skip))
+        if max_shard_size is None:
+            write_one(path, groups)
+        else:
+            write_shards(groups, path, max_shard_size * (1 << 30))
 
 
-def load_weights(model: Any, filepath: str | Path, skip_mismatch: bool = False, by_name: bool = False) -> None:
+def load_weights(
+    model: Any,
+    filepath: str | Path,
+    skip_mismatch: bool = False,
+    by_name: bool = False,
+    objects_to_skip: Sequence[Layer] | None = None,
+) -> None:
     """Reads weights from a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3) into a built model.
 
+    A `.weights.json` is the index of a file in shards, see `save_weights`.
     Raises ValueError naming layer, expected and found shapes where they do not fit, before anything is changed.  With
     skip_mismatch, layers that do not fit are left as they are, with a warning.  by_name: layers get the weights that
-    the file has under their names, others keep theirs.
+    the file has under their names, others keep theirs.  objects_to_skip: layers that keep theirs.
     """
     path = Path(filepath)
+    is_index = path.name.endswith(".weights.json")
+    if path.suffix not in (".keras", ".h5", ".hdf5") and not is_index:
+        raise ValueError(f"load_weights: filepath: expected a '.weights.h5' or '.keras' file, got {str(filepath)!r}")
+    if objects_to_skip is not None and ".weights." not in path.name:
+        raise ValueError(f"load_weights: objects_to_skip: expected a '.weights.h5' file, got {str(filepath)!r}")
     replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_weights: there is no file {path}")
     _check_built(model, "load_weights")
+    source: Any = path
     if path.suffix == ".keras":
         with Archive(path, "a '.keras' file") as archive:
-            weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
-        read_weights(model, io.BytesIO(weights), str(path), skip_mismatch, by_name)
-    elif path.suffix in (".h5", ".hdf5"):
-        check_regular(path)
-        read_weights(model, path, str(path), skip_mismatch, by_name)
+            source = io.BytesIO(archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE)))
+    elif is_index:
+        source = merged(path)
     else:
-        raise ValueError(f"load_weights: filepath: expected a '.weights.h5' or '.keras' file, got {str(filepath)!r}")
+        check_regular(path)
+    read_weights(model, source, str(path), skip_mismatch, by_name, objects_to_skip or ())
 
 
 def write_weights(model: Layer, file: Any) -> None:
     """Writes to a path or a file object."""
-    with turn_of(model).taken(), writing(file, weights_bytes(model)) as h5:
-        for path, layer in walk(model):
-            group = h5.create_group(f"{path}/vars" if path else "vars")
-            group.attrs["name"] = layer.name
-            for key, value in _written(layer).items():
-                group[key] = value
-        for path, optimizer in _optimizers(model):
-            _write_optimizer(h5, path, optimizer)
-            of = list(map(id, optimizer._pydt_slots.variables)) if optimizer.built else []
-            if of and of != list(map(id, model.trainable_variables)):
-                names = {id(variable): name for name, variable in _named_variables(model).items()}
-                write_names(h5[f"{path}/vars"], _SLOTS_OF, [names.get(each, "") for each in of])
+    with turn_of(model).taken():
+        write_groups(file, stored_groups(model), weights_bytes(model))
 
 
-def _named_variables(model: Layer) -> dict[str, Variable]:
-    """The variables of a model by their places in a file."""
-    layers = ((path, own_variables(layer)) for path, layer in walk(model))
-    return {f"{path}/{i}": variable for path, variables in layers for i, variable in enumerate(variables)}
-
-
-def _optimizers(model: Any) -> list[tuple[str, Any]]:
-    """(path, optimizer) of that of compile, and of all others that the model and the layers inside hold."""
-    main = getattr(model, "optimizer", None)
-    others = [(path, each) for path, each in walk_held(model, optimizers.Optimizer) if each is not main]
-    return others if main is None else [("optimizer", main), *others]
-
-
-def _written(layer: Layer) -> Mapping[str, Any]:
-    """What a layer has in a file: its variables, or what a subclass writes for itself."""
-    if not layer._pydt_writes_itself:
-        return {str(index): variable.value for index, variable in enumerate(own_variables(layer))}
-    state: dict[str, Any] = {}
-    layer.save_own_variables(state)
-    return state
-
-
-def _write_optimizer(h5: h5py.File, path: str, optimizer: Any) -> None:
-    group = h5.create_group(f"{path}/vars")
-    group.attrs["name"] = optimizer.name
-    state: dict[str, Any] = {}
-    optimizer.save_own_variables(state)
-    for key, value in state.items():
-        group[key] = value
-    inner = getattr(optimizer, "inner_optimizer", None)
-    if inner is not None:  # Keras writes these twice, and looks for both
-        _write_optimizer(h5, f"{path}/inner_optimizer", inner)
-
-
-def weights_bytes(model: Any) -> int:
-    """Bytes of all arrays that `write_weights` writes."""
-    kept = [variable for _, optimizer in _optimizers(model) for variable in optimizer.variables]
-    return sum(variable.value.nbytes for variable in (*model.variables, *kept))
-
-
-def read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool = False, by_name: bool = False) -> None:
+def read_weights(
+    model: Layer,
+    file: Any,
+    name: str,
+    skip_mismatch: bool = False,
+    by_name: bool = False,
+    skipped: Sequence[Layer] = (),
+) -> None:
     """Reads from a path or a file object; name is the one that errors show.
 
     All is read and checked before anything is changed, and Ctrl-C waits while it is.  Values that are not finite are
     taken, as Keras does, for a run that diverged can be looked at; a warning says so.
     """
     with turn_of(model).taken():
-        _read_weights(model, file, name, skip_mismatch, by_name)
+        _read_weights(model, file, name, skip_mismatch, by_name, skipped)
 
 
-def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_name: bool) -> None:
+def _read_weights(
+    model: Layer, file: Any, name: str, skip_mismatch: bool, by_name: bool, skipped: Sequence[Layer]
+) -> None:
     with parsing(name, "a whole file of weights"), opened(file, "a whole file of weights") as h5:
         if is_legacy(h5):
             read_legacy_weights(model, h5, name, skip_mismatch, by_name)
-            for _, optimizer in _optimizers(model):
+            for _, optimizer in optimizers_of(model):
                 optimizer.variables_replaced()
             return
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
+        others: Mapping[str, Sequence[str]] | None = None
         places = _places_by_name(h5) if by_name else {}
         read_by_layers: list[tuple[Layer, dict[str, np.ndarray]]] = []
-        for path, layer in walk(model):
+        for path, layer in walk(model, skipped):
             variables = own_variables(layer)
             place = f"{path}/vars" if path else "vars"
             if by_name:
@@ -165,6 +166,9 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
                     continue
                 place = _place_among(places[layer.name], place, layer, name)
             stored = group_at(h5, place)
+            if stored is None and variables and not by_name:
+                others = other_paths(model) if others is None else others
+                stored = _stored_elsewhere(others, h5, path)
             if stored is not None and type(layer).load_own_variables is not Layer.load_own_variables:
                 read_by_layers.append((layer, arrays_in(stored)))
                 continue
@@ -178,7 +182,7 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
         read = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
         states = [
             (optimizer, _optimizer_state(model, optimizer, path, h5, name) if wanted and not by_name else {})
-            for path, optimizer in _optimizers(model)
+            for path, optimizer in optimizers_of(model)
         ]
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
@@ -195,6 +199,17 @@ def _read_weights(model: Layer, file: Any, name: str, skip_mismatch: bool, by_na
     for _, state in states:
         if isinstance(state, str):
             warnings.warn(f"{name}: the optimizer's state was skipped: {state}", stacklevel=4)
+
+
+def _stored_elsewhere(places: Mapping[str, Sequence[str]], h5: h5py.File, path: str) -> h5py.Group | None:
+    """The group of a layer under another path that leads to it (see `other_paths`); None where the file has none."""
+    for known, others in places.items():
+        if f"{path}/".startswith(f"{known}/"):
+            groups = (group_at(h5, f"{other}{path.removeprefix(known)}/vars") for other in others)
+            found = next((group for group in groups if group is not None), None)
+            if found is not None:
+                return found
+    return None
 
 
 def _load_optimizer(optimizer: Any, state: dict[str, np.ndarray] | str) -> None:
@@ -246,7 +261,7 @@ def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File, name:
     other = _other_class(optimizer, attribute_of(group, "name"))
     if other:
         return f"expected that of {type(optimizer).__name__}, found that of {other}"
-    _make_slots(model, optimizer, path, names_in(group, _SLOTS_OF))
+    _make_slots(model, optimizer, path, names_in(group, SLOTS_OF))
     variables = optimizer.variables
     datasets = datasets_in(group, len(variables))
     if datasets is None:
@@ -265,7 +280,7 @@ def _make_slots(model: Any, optimizer: Any, path: str, names: list[str]) -> None
 
     Without names, of what will be trained.
     """
-    known = _named_variables(model)
+    known = named_variables(model)
     of = [known[name] for name in names if name in known]
     there = {id(variable) for variable in optimizer._pydt_slots.variables} if optimizer.built else set()
     takes_more = not (optimizer.built and optimizer.goes_by_variable)
@@ -285,10 +300,6 @@ def _other_class(optimizer: Any, name: Any) -> str | None:
     if cls is None or isinstance(optimizer, cls) or issubclass(cls, type(optimizer)):
         return None
     return cls.__name__
-
-
-def own_variables(layer: Layer) -> list[Variable]:
-    return layer._pydt_own_variables()
 
 
 def _mismatch(

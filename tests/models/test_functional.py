@@ -391,3 +391,12 @@ def test_recursive_clones_call_layers_inside_models_by_the_function():
     assert kinds.count("Dropout") == 2
     data = np.ones((2, 4), "float32")
     np.testing.assert_array_equal(clone(data), model(data))
+
+
+def test_an_input_spec_that_is_set_is_checked():
+    inputs = Input((None, 3))
+    model = Model(inputs, layers.Dense(2)(inputs))
+    model.input_spec = layers.InputSpec(shape=(None, 4, 3))
+    with pytest.raises(ValueError, match=r"expected .*\(None, 4, 3\).*\(2, 3, 3\)"):
+        model(np.zeros((2, 3, 3)))
+    assert model(np.zeros((2, 4, 3))).shape == (2, 4, 2)
