@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from pydtconv import replica
 from pydtconv._version import __version__
@@ -41,23 +41,39 @@ _FORMAT_VERSION = "3.0.0"
 _CONFIG_LIMIT = 1 << 26
 
 
-def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped: bool | None = None) -> None:
+def save_model(
+    model: Any,
+    filepath: str | Path | IO[bytes],
+    overwrite: bool = True,
+    zipped: bool | None = None,
+    *,
+    include_optimizer: bool = True,
+    save_format: str | None = None,
+    **kwargs: Any,
+) -> None:
     """Writes a model's config, weights and compile arguments to a `.keras` file, whole or not at all.
 
-    A name that ends in ".h5" or ".hdf5" gives the file that Keras 2 wrote and Keras 3 still does.
+    A name that ends in ".h5" or ".hdf5" gives the file that Keras 2 wrote and Keras 3 still does.  A stream that is
+    open for writing gets a `.keras` file.
     Of a model that is not built yet a `.keras` file has no weights, with a warning.
+    include_optimizer: whether an `.h5` file has what compile was given.  save_format: Keras 2's; the name of the file
+    says the format.
     """
-    path = Path(filepath)
-    if path.suffix in (".h5", ".hdf5") and not zipped:
+    if kwargs:
+        raise ValueError(f"save: unknown arguments: {', '.join(kwargs)}")
+    if save_format is not None:
+        warnings.warn(f"save: save_format={save_format!r} is passed over: filepath says the format", stacklevel=3)
+    path = None if hasattr(filepath, "write") else Path(filepath)
+    if path is not None:
+        legacy = path.suffix in (".h5", ".hdf5") and not zipped
+        if not legacy and (path.suffix != ".keras" or zipped is False):
+            raise ValueError(f"save: filepath: expected a name that ends in '.keras' or '.h5', got {str(filepath)!r}")
         if path.exists() and not overwrite:
             raise FileExistsError(f"save: {path} exists, and overwrite=False")
-        _check_built(model, "save")
-        save_legacy_model(model, path)
-        return
-    if path.suffix != ".keras" or zipped is False:
-        raise ValueError(f"save: filepath: expected a name that ends in '.keras' or '.h5', got {str(filepath)!r}")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"save: {path} exists, and overwrite=False")
+        if legacy:
+            _check_built(model, "save")
+            save_legacy_model(model, path, include_optimizer)
+            return
     if model.built or model.variables:
         _check_built(model, "save")
     else:
@@ -82,17 +98,20 @@ def save_model(model: Any, filepath: str | Path, overwrite: bool = True, zipped:
             for name, data in {**parts, WEIGHTS_IN_ARCHIVE: weights.getvalue(), **assets}.items():
                 archive.writestr(zipfile.ZipInfo(name), data)  # of 1980: a clock may be before that
 
-    write_whole(path, write, weights.getbuffer().nbytes + sum(map(len, assets.values())))
+    if path is None:
+        write(cast("IO[bytes]", filepath))
+    else:
+        write_whole(path, write, weights.getbuffer().nbytes + sum(map(len, assets.values())))
 
 
 @unless_it_fails()
 def load_model(
-    filepath: str | Path,
+    filepath: str | Path | IO[bytes],
     custom_objects: Mapping[str, Any] | None = None,
     compile: bool = True,
     safe_mode: bool = True,
 ) -> Any:
-    """The model of a `.keras` file, or of an `.h5` file of Keras 2 and 3.
+    """The model of a `.keras` file, or of an `.h5` file of Keras 2 and 3; also of a stream that holds a `.keras` file.
 
     custom_objects: classes and functions by name that are not registered.  compile: whether to compile it as it was.
     safe_mode: whether the code of lambda functions in the file is refused; with False it runs when the model does.
@@ -100,19 +119,21 @@ def load_model(
     Raises BadFileError, which is an OSError and a ValueError, naming the file and what is wrong with it, and
     MissingFileError, which is a FileNotFoundError and a ValueError, where there is no file.
     """
-    path = Path(filepath)
-    replica.current().wait_for(path)
-    if not path.exists():
-        raise MissingFileError(f"load_model: there is no file {path}")
-    if path.suffix in (".h5", ".hdf5"):
-        with nullcontext() if safe_mode else safe_mode_scope(False):
-            return load_legacy_model(path, custom_objects, compile)
-    if path.suffix != ".keras":
-        raise ValueError(f"load_model: filepath: expected a '.keras' or '.h5' file, got {str(filepath)!r}")
+    path: Any = filepath
+    if not hasattr(filepath, "read"):
+        path = Path(filepath)
+        replica.current().wait_for(path)
+        if not path.exists():
+            raise MissingFileError(f"load_model: there is no file {path}")
+        if path.suffix in (".h5", ".hdf5"):
+            with nullcontext() if safe_mode else safe_mode_scope(False):
+                return load_legacy_model(path, custom_objects, compile)
+        if path.suffix != ".keras":
+            raise ValueError(f"load_model: filepath: expected a '.keras' or '.h5' file, got {str(filepath)!r}")
     with Archive(path, "a '.keras' file") as archive:
         text = archive.read("config.json", _CONFIG_LIMIT)
         weights = archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE))
-    with parsing(path, "a model that can be made"), limited_memory(unpacked_limit(path.stat().st_size)):
+    with parsing(archive.path, "a model that can be made"), limited_memory(unpacked_limit(archive.nbytes)):
         config = parsed(text)
         if not isinstance(config, dict):
             raise BadFileError(f"expected config.json to hold an object, got a {type(config).__name__}")
@@ -125,10 +146,10 @@ def load_model(
             if compile and compile_config and hasattr(model, "compile_from_config"):
                 model.compile_from_config(compile_config)
         built = not unbuilt_layers(model)
-        if not built and not is_without_weights(weights, str(path)):
+        if not built and not is_without_weights(weights, archive.path):
             _check_built(model, "load_model")
     if built:
-        read_weights(model, io.BytesIO(weights), str(path))
+        read_weights(model, io.BytesIO(weights), archive.path)
     if any(hasattr(layer, "load_assets") for layer in model._pydt_flatten_layers()):
         with Archive(path, "a '.keras' file") as archive:
             read_assets(model, archive.path, archive.names, lambda name: archive.read(name, archive.size(name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -183,7 +184,17 @@ class Compilable:
         return {name: serialize_keras_object(value) for name, value in self.__dict__["_pydt_compile_config"].items()}
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
-        """Compiles with the arguments that `get_compile_config` gave."""
+        """Compiles with the arguments that `get_compile_config` gave.
+
+        A `compile` that a subclass has written takes others: it is not called, and a warning says so, as in Keras.
+        """
+        if self._pydt_overrides("compile"):  # type: ignore[attr-defined]
+            told = (
+                f"{type(self).__name__}: compile() of its own is not called when the model is loaded: call it, or "
+                "override get_compile_config() and compile_from_config(config)"
+            )
+            warnings.warn(told, stacklevel=2)
+            return
         self.compile(**{name: deserialize_keras_object(value) for name, value in config.items()})
         if getattr(self, "built", False) and self.optimizer is not None:
             self.optimizer.ready(self.trainable_variables)  # type: ignore[attr-defined]

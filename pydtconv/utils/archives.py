@@ -23,17 +23,22 @@ KINDS = "biufc"
 
 
 class Archive:
-    """A zip file that is open for reading; what: the kind of file, for errors."""
+    """A zip file that is open for reading; what: the kind of file, for errors.
 
-    def __init__(self, path: str | os.PathLike[str], what: str) -> None:
-        self.path, self.what = os.fspath(path), what
-        self._file: BinaryIO = open_regular(path)
+    path: its name, or a stream that holds it, which stays open.  nbytes: of the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | BinaryIO, what: str) -> None:
+        self.what, self._own = what, isinstance(path, (str, os.PathLike))
+        self.path = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the stream"
+        self._file = open_regular(path) if isinstance(path, (str, os.PathLike)) else path
         try:
-            with parsing(path, what):
+            with parsing(self.path, what):
+                self.nbytes = self._file.seek(0, os.SEEK_END)
                 self._zip = zipfile.ZipFile(self._file)
-                check_unpacked(sum(info.file_size for info in self._zip.infolist()), os.path.getsize(path))
+                check_unpacked(sum(info.file_size for info in self._zip.infolist()), self.nbytes)
         except BaseException:
-            self._file.close()
+            self._close()
             raise
 
     def __enter__(self) -> Archive:
@@ -41,7 +46,11 @@ class Archive:
 
     def __exit__(self, *error: Any) -> None:
         self._zip.close()
-        self._file.close()
+        self._close()
+
+    def _close(self) -> None:
+        if self._own:
+            self._file.close()
 
     @property
     def names(self) -> list[str]:

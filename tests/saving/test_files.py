@@ -12,6 +12,7 @@ import pydtconv
 from pydtconv import Input, Model, Sequential, layers, saving
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.utils import hdf5
+from pydtconv.utils.reading import BadFileError
 from tests.real_keras import import_keras
 
 # of NumPy about PyTorch's arrays
@@ -219,7 +220,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def broken(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr("pydtconv.models.weight_files.own_variables", broken)
+    monkeypatch.setattr("pydtconv.models.stored_weights.own_variables", broken)
     with pytest.raises(OSError, match="disk full"):
         model.save_weights(path)
     assert path.read_bytes() == old
@@ -585,3 +586,58 @@ def test_weights_are_loaded_whole_where_ctrl_c_comes(ending, tmp_path, monkeypat
         model.set_weights([each + 1 for each in saved[: len(model.weights)]])
     np.testing.assert_array_equal(model.weights[-1], saved[len(model.weights) - 1] + 1)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_stream_takes_and_gives_a_model(tmp_path):
+    model = functional(pydtconv)
+    randomize(model)
+    with open(tmp_path / "a file", "w+b") as file:
+        for stream in io.BytesIO(), file:
+            saving.save_model(model, stream)
+            equal_outputs(model, saving.load_model(stream))
+            assert not stream.closed
+    with pytest.raises(BadFileError, match=r"the stream: expected a '\.keras' file"):
+        saving.load_model(io.BytesIO(b"no model"))
+
+
+def test_arguments_of_older_versions_are_passed_over_or_refused(tmp_path):
+    model = sequential(pydtconv)
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="save_format='h5' is passed over: filepath says the format"):
+        model.save(tmp_path / "a.h5", save_format="h5", include_optimizer=False)
+    assert not saving.load_model(tmp_path / "a.h5").compiled
+    with pytest.raises(ValueError, match="save: unknown arguments: signatures"):
+        model.save(tmp_path / "a.keras", signatures=None)
+
+
+class Compiling(pydtconv.Sequential):
+    """compile with an argument of its own."""
+
+    def compile(self, rate):
+        super().compile(pydtconv.optimizers.SGD(rate), "mse")
+
+
+def test_a_compile_of_ones_own_is_not_called_by_loading(tmp_path):
+    model = Compiling([layers.Input((2,)), layers.Dense(1)])
+    model.compile(0.5)
+    model.save(tmp_path / "a.keras")
+    with pytest.warns(UserWarning, match=r"Compiling: compile\(\) of its own is not called when the model is loaded"):
+        again = saving.load_model(tmp_path / "a.keras", custom_objects={"Compiling": Compiling})
+    assert not again.compiled
+
+
+def test_lists_that_hold_themselves(tmp_path):
+    class Cyclic(pydtconv.Model):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.blocks = [layers.Dense(2)]
+            self.blocks.append(self.blocks)
+
+        def call(self, x):
+            return self.blocks[0](x)
+
+    model, x = Cyclic(), np.ones((1, 3), "float32")
+    expected = model(x)
+    model.save(tmp_path / "a.keras")
+    again = saving.load_model(tmp_path / "a.keras", custom_objects={"Cyclic": Cyclic})
+    np.testing.assert_array_equal(again(x), expected)
