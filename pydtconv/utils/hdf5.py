@@ -201,7 +201,7 @@ def dataset_at(group: h5py.Group | None, path: str) -> h5py.Dataset:
 
 def groups_in(h5: h5py.File) -> Iterator[tuple[str, h5py.Group]]:
     """(path, group) of a file itself, whose path is empty, and of all groups in it: each once, those outside first."""
-    from h5py import h5l, h5o
+    from h5py import h5o
 
     waiting, seen = [("", h5["/"])], set()
     while waiting:
@@ -213,9 +213,8 @@ def groups_in(h5: h5py.File) -> Iterator[tuple[str, h5py.Group]]:
             raise BadFileError(f"{path[:40]}...: expected paths of {_PATH} characters at most, found {len(path)}")
         seen.add((place.fileno, place.addr))
         yield path, group
-        links = group.id.links
-        own = [name for name in group if links.get_info(name.encode()).type == h5l.TYPE_HARD]
-        waiting += [(f"{path}/{name}".lstrip("/"), group[name]) for name in reversed(own) if is_group(group[name])]
+        members = [(name, _own(group, name)) for name in group]
+        waiting += [(f"{path}/{name}".lstrip("/"), member) for name, member in reversed(members) if is_group(member)]
 
 
 def arrays_in(group: h5py.Group) -> dict[str, np.ndarray]:

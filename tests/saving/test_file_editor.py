@@ -1,5 +1,6 @@
 """KerasFileEditor: files changed for models that have changed, against Keras's editor where it is installed."""
 
+import h5py
 import numpy as np
 import pytest
 
@@ -108,3 +109,12 @@ def test_bad_files(tmp_path):
     (tmp_path / "bad.weights.h5").write_bytes(b"no weights")
     with pytest.raises(BadFileError, match="a whole file of weights"):
         saving.KerasFileEditor(tmp_path / "bad.weights.h5")
+
+
+@pytest.mark.parametrize("link", [h5py.ExternalLink("b.weights.h5", "/layers"), h5py.SoftLink("/others")], ids=repr)
+def test_links_to_other_places_are_refused(link, tmp_path):
+    with h5py.File(tmp_path / "a.weights.h5", "w") as file:
+        file["others/vars/0"] = np.zeros(2)
+        file["layers"] = link
+    with pytest.raises(BadFileError, match=r"a.weights.h5: //layers: expected data in this file, found a link"):
+        saving.KerasFileEditor(tmp_path / "a.weights.h5")
