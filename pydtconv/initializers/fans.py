@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pydtconv import config
 from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Shape
 from pydtconv.initializers.random import TRUNCATED_STDDEV, RandomInitializer, standard_truncated_normal
+
+if TYPE_CHECKING:
+    from pydtconv.ops.functions.tables.drawing import SeedGenerator
 
 
 def compute_fans(
@@ -40,7 +43,7 @@ class VarianceScaling(RandomInitializer):
         scale: float = 1.0,
         mode: str = "fan_in",
         distribution: str = "truncated_normal",
-        seed: int | None = None,
+        seed: int | SeedGenerator | None = None,
         input_axes: Sequence[int] | None = None,
         output_axes: Sequence[int] | None = None,
     ) -> None:
@@ -92,7 +95,7 @@ class _Scaled(VarianceScaling):
 
     def __init__(
         self,
-        seed: int | None = None,
+        seed: int | SeedGenerator | None = None,
         input_axes: Sequence[int] | None = None,
         output_axes: Sequence[int] | None = None,
     ) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Initializer, Shape
+from pydtconv.serialization.objects import serialize_keras_object
 from pydtconv.utils.random import next_seed
+
+if TYPE_CHECKING:
+    from pydtconv.ops.functions.tables.drawing import SeedGenerator
 
 
 class RandomInitializer(Initializer):
@@ -28,13 +32,13 @@ class RandomInitializer(Initializer):
         return np.random.default_rng(self.seed.next() if hasattr(self.seed, "next") else self.seed)
 
     def get_config(self) -> dict[str, Any]:
-        return {"seed": self._given_seed}
+        return {"seed": serialize_keras_object(self._given_seed)}
 
 
 class RandomNormal(RandomInitializer):
     """Normal distribution."""
 
-    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | SeedGenerator | None = None) -> None:
         self.mean = mean
         self.stddev = stddev
         super().__init__(seed)
@@ -49,7 +53,7 @@ class RandomNormal(RandomInitializer):
 class RandomUniform(RandomInitializer):
     """Uniform distribution on [minval, maxval)."""
 
-    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None) -> None:
+    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: int | SeedGenerator | None = None) -> None:
         self.minval = minval
         self.maxval = maxval
         super().__init__(seed)
@@ -65,7 +69,7 @@ class RandomUniform(RandomInitializer):
 class TruncatedNormal(RandomInitializer):
     """Normal distribution cut off at two standard deviations; what falls outside is drawn again."""
 
-    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | SeedGenerator | None = None) -> None:
         self.mean = mean
         self.stddev = stddev
         super().__init__(seed)
@@ -84,7 +88,7 @@ class Orthogonal(RandomInitializer):
     Saxe et al. (ICLR 2014).  A shape of higher rank is taken as the matrix (product of all but the last, last).
     """
 
-    def __init__(self, gain: float = 1.0, seed: int | None = None) -> None:
+    def __init__(self, gain: float = 1.0, seed: int | SeedGenerator | None = None) -> None:
         self.gain = gain
         super().__init__(seed)
 

@@ -33,6 +33,7 @@ _PUBLIC = {
     "losses": "keras.losses",
     "metrics": "keras.metrics",
     "activations": "keras.activations",
+    "random": "keras.random",
 }
 
 
@@ -101,7 +102,8 @@ def serialize_keras_object(obj: Any) -> Any:
     if isinstance(obj, np.ndarray):
         return {"class_name": "__numpy__", "config": {"value": obj.tolist(), "dtype": obj.dtype.name}}
     if isinstance(obj, slice):
-        return {"class_name": "__slice__", "config": {"start": obj.start, "stop": obj.stop, "step": obj.step}}
+        parts = {"start": obj.start, "stop": obj.stop, "step": obj.step}
+        return {"class_name": "__slice__", "config": serialize_keras_object(parts)}
     if obj is Ellipsis:
         return {"class_name": "__ellipsis__", "config": {}}
     if isinstance(obj, types.FunctionType):
@@ -236,7 +238,7 @@ def made(cls: Any, config: Any) -> Any:
     it, with the names of class and object.
     """
     if not isinstance(config, dict):
-        raise ValueError(f"{cls.__name__}: expected an object with arguments, got {config!r:.80}")
+        raise ConfigError(f"{cls.__name__}: expected an object with arguments, got {config!r:.80}")
     check_arguments(cls, config)
     with naming(cls, config):
         return cls.from_config(dict(config)) if hasattr(cls, "from_config") else cls(**config)
@@ -254,7 +256,11 @@ def naming(target: Any, config: Mapping[str, Any]) -> Iterator[None]:
         raise UnusableError(told if told.startswith(name) else f"{name}: {told}") from error
 
 
-class UnusableError(TypeError, ValueError):
+class ConfigError(TypeError, ValueError):
+    """A config of which no object can be made; Keras raises the one class or the other."""
+
+
+class UnusableError(ConfigError):
     """Arguments in a config of which no object of ours can be made; the text names it."""
 
 
@@ -294,31 +300,43 @@ def _as_shapes(value: Any) -> Any:
 
 
 def find_object(registered_name: str, name: str, module: str | None = None) -> Any:
-    """The class or function of a name.  Raises ValueError saying how to make an unknown one known."""
+    """The class or function of a name.  Raises ConfigError saying how to make an unknown one known."""
     if not all(isinstance(part, str) for part in (registered_name, name, module or "")):
-        raise ValueError(f"expected the names of a class and its module, got {name!r} and {module!r}")
+        raise ConfigError(f"expected the names of a class and its module, got {name!r} and {module!r}")
     for key in (registered_name, name):
         found = registry.get_registered_object(key)
         if found is not None:
             return found
-    parts = (module or "").split(".")
-    if parts[0] in ("keras", "pydtconv", "builtins"):
-        found = _of_a_network(parts, name)
-        if found is not None:
-            return found
-        if "schedules" in parts:
-            found = getattr(hooks.public_room("optimizers").schedules, name, None)
-            if _is_public("schedules", found):
-                return found
-        ours = next((part for part in parts if part in _PUBLIC), None)
-        for place in [ours] if ours else ["models", *_PUBLIC]:
-            found = getattr(hooks.public_room(place), name, None)
-            if _is_public(place, found):
-                return found
-    raise ValueError(
+    found = _built_in((module or "").split("."), name)
+    if found is not None:
+        if registered_name not in (name, "function"):
+            raise ConfigError(
+                f"registered_name: expected none of {name!r}, which is one of pydtconv's own, got {registered_name!r}"
+            )
+        return found
+    found = registry.of_a_package(name) if module == "builtins" else None  # as Keras wrote functions before 3.7
+    if found is not None:
+        return found
+    raise ConfigError(
         f"unknown class or function {name!r} (of module {module!r}): pass custom_objects={{{name!r}: ...}}, or "
         "decorate it with pydtconv.saving.register_keras_serializable()"
     )
+
+
+def _built_in(parts: list[str], name: str) -> Any:
+    """The class or function of ours of this name in a module; None where there is none."""
+    if parts[0] not in ("keras", "pydtconv", "builtins"):
+        return None
+    found = _of_a_network(parts, name)
+    if found is not None:
+        return found
+    if "schedules" in parts:
+        found = getattr(hooks.public_room("optimizers").schedules, name, None)
+        if _is_public("schedules", found):
+            return found
+    ours = next((part for part in parts if part in _PUBLIC), None)
+    rooms = ((place, hooks.public_room(place)) for place in ([ours] if ours else ["models", *_PUBLIC]))
+    return next((getattr(room, name) for place, room in rooms if _is_public(place, getattr(room, name, None))), None)
 
 
 def _of_a_network(parts: list[str], name: str) -> Any:

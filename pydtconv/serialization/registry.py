@@ -49,11 +49,16 @@ def get_custom_objects() -> dict[str, Any]:
 
 
 def get_registered_object(name: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The custom object of this name (with or without its package), or None."""
+    """The custom object of this name, which has its package where it was registered with one, or None."""
     for table in (custom_objects or {}, *reversed(_scopes.tables), _registered):
         if name in table:
             return table[name]
     return None
+
+
+def of_a_package(name: str) -> Any:
+    """A custom object of this name that was registered with whatever package, or None."""
+    return next((each for known, each in objects_in_scope().items() if known.endswith(f">{name}")), None)
 
 
 def objects_in_scope() -> dict[str, Any]:

@@ -188,7 +188,7 @@ _KINDS: dict[str, Callable[[str, Any], bool]] = {
     "Padding": lambda name, value: _fits("str | Sequence[Sequence[int]]", name, value),
     "Algorithm": lambda name, value: _fits("str | Sequence[Sequence[str]]", name, value),
     **dict.fromkeys(("Halo", "Within", "Boxes"), lambda name, value: False),  # of the runtime's own operators
-    "LearningRateSchedule": lambda name, value: isinstance(value, dict),
+    **dict.fromkeys(("LearningRateSchedule", "SeedGenerator"), lambda name, value: isinstance(value, dict)),
     "Array": lambda name, value: not isinstance(value, str),
     "Any": lambda name, value: True,
     "bool": lambda name, value: isinstance(value, bool) or value in (0, 1),

@@ -66,6 +66,9 @@ class SeedGenerator:
         return cls(**config)
 
 
+SeedGenerator.__module__ = "pydtconv.random"  # by which files know it
+
+
 def generator(seed: Any) -> np.random.Generator:
     """What draws for a seed."""
     if isinstance(seed, SeedGenerator):
