@@ -30,7 +30,10 @@ class TerminateOnNaN(Callback):
 
 
 class LambdaCallback(Callback):
-    """A callback out of functions, each with the arguments of the method of its name."""
+    """A callback out of functions, each with the arguments of the method of its name.
+
+    Others, whose names begin with something else than "on_", are attributes.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class LambdaCallback(Callback):
             **kwargs,
         }
         for name, function in given.items():
-            if not hasattr(Callback, name) or not name.startswith("on_"):
+            if name.startswith("on_") and not hasattr(Callback, name):
                 raise TypeError(f"LambdaCallback: unknown argument {name!r}")
             if function is not None:
                 setattr(self, name, function)

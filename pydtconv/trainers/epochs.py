@@ -15,16 +15,19 @@ from pydtconv.trainers.data_adapters.streams import StreamData
 class Epochs:
     """Runs through data epoch by epoch, each of `steps` batches where that is given, else of all of them.
 
+    execution: batches between two calls of callbacks; as in Keras, an epoch of `steps` takes whole groups of so many.
     Epochs with `steps` go on where the last one stopped, or, if anew, begin with the first batch wherever data can.
     Where data ends within an epoch, a warning says so.
     done: batches of this epoch that were given, 0 between epochs.  seen: batches of the longest epoch so far.
     """
 
-    def __init__(self, data: ArrayData | StreamData, steps: int | None, anew: bool = False) -> None:
+    def __init__(self, data: ArrayData | StreamData, steps: int | None, execution: int, anew: bool = False) -> None:
         if steps is not None and (not isinstance(steps, (int, np.integer)) or steps < 1):
             raise ValueError(f"steps: expected an integer of 1 or more, got {steps!r}")
         self.data = data
-        self.steps = steps
+        self.execution = execution
+        self.asked = steps or 0
+        self.steps = None if steps is None else self._whole(steps)
         self.anew = anew
         self.done = 0
         self.seen: int | None = None
@@ -57,7 +60,7 @@ class Epochs:
                 batch = next(self._begin(), None)
             if batch is None:
                 self._going = None
-                if self.steps is not None or self.done == 0:
+                if self._whole(self.done) < self.asked or self.done == 0:
                     self.ran_dry = self.done == 0 or not self.data.restarts
                     self._warn()
                 break
@@ -66,6 +69,10 @@ class Epochs:
             self.seen = max(self.done, self.seen or 0)
             yield self.done - 1, batch
         self.data.on_epoch_end()
+
+    def _whole(self, count: int) -> int:
+        """So many batches, as whole groups."""
+        return -(-count // self.execution) * self.execution
 
     def _begin(self) -> Iterator[Batch]:
         self._going, self._taken = self.data.epoch(), 0
@@ -101,7 +108,7 @@ class Epochs:
     def _warn(self) -> None:
         warnings.warn(
             f"the input ran out of data; {'validation has fewer batches' if self.anew else 'training is interrupted'}: "
-            f"expected the generator or data set to give {self.steps or 'at least one'} batch(es) for each epoch",
+            f"expected the generator or data set to give {self.asked or 'at least one'} batch(es) for each epoch",
             UserWarning,
             stacklevel=5,
         )

@@ -110,11 +110,11 @@ class Trainer(BatchTrainer):
         data = make_data(x, y, sample_weight, batch_size, shuffle, class_weight)
         limits.set_to(limits.around() if memory_limit is None else limits.Limits(memory_limit, offload))
         self._pydt_prepare("train", data)
-        epochs_of = Epochs(data, steps_per_epoch)
+        epochs_of = Epochs(data, steps_per_epoch, self.steps_per_execution)
         validation = None
         if validation_data is not None:
             validation_size = batch_size if validation_batch_size is None else validation_batch_size
-            validation = validation_epochs(validation_data, validation_size, validation_steps)
+            validation = validation_epochs(validation_data, validation_size, validation_steps, self.steps_per_execution)
             self._pydt_prepare("test", validation.data)
         listeners = callbacks_module.CallbackList.of(
             callbacks,
@@ -237,7 +237,7 @@ class Trainer(BatchTrainer):
         data = make_data(x, y, sample_weight, batch_size)
         with limits.limited():
             self._pydt_prepare("test", data)
-            batches = Epochs(data, steps)
+            batches = Epochs(data, steps, self.steps_per_execution)
             listeners = self._pydt_listeners(callbacks, batches, verbose)
             try:
                 logs = self._pydt_evaluate(batches, listeners)
@@ -288,7 +288,7 @@ class Trainer(BatchTrainer):
         data = make_data(x, batch_size=batch_size)
         with limits.limited():
             self._pydt_prepare("predict", data)
-            batches = Epochs(data, steps)
+            batches = Epochs(data, steps, self.steps_per_execution)
             listeners = self._pydt_listeners(callbacks, batches, verbose)
             try:
                 return self._pydt_predict(data, batches, listeners, steps)
@@ -404,13 +404,14 @@ def unpack(data: Any) -> tuple[Any, Any, Any]:
     return data, None, None
 
 
-def validation_epochs(data: Any, batch_size: int | None, steps: int | None) -> Epochs:
+def validation_epochs(data: Any, batch_size: int | None, steps: int | None, execution: int) -> Epochs:
     """The batches of validation data, the same in each epoch: of batch_size for arrays, of their own for an iterable.
 
     A generator, which cannot begin again, goes on where the last epoch has stopped.
     """
     x, y, sample_weight = unpack(data)
-    return Epochs(make_data(x, y, sample_weight, batch_size if is_arrays(x) else None), steps, anew=True)
+    batches = make_data(x, y, sample_weight, batch_size if is_arrays(x) else None)
+    return Epochs(batches, steps, execution, anew=True)
 
 
 def check_count(name: str, value: Any) -> None:

@@ -17,12 +17,11 @@ class PyDataset:
     `(x, y, sample_weight)`, and may define `on_epoch_begin` and `on_epoch_end`, for example to shuffle; then also
     `get_state()`, of plain data and arrays, and `set_state(state)`, for checkpoints to keep the order.
     workers: threads that call `__getitem__` ahead of training (1: none, batches are made when they are wanted).
-    max_queue_size: batches that may wait.  use_multiprocessing: only False is supported.
+    max_queue_size: batches that may wait.  use_multiprocessing: workers are processes, forked before each epoch: what
+    `__getitem__` changes stays there, and random numbers follow from the seed and the number of the batch.
     """
 
     def __init__(self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10) -> None:
-        if use_multiprocessing:
-            raise ValueError("PyDataset: expected use_multiprocessing=False (workers are threads), got True")
         self.workers = workers
         self.use_multiprocessing = use_multiprocessing
         self.max_queue_size = max_queue_size
@@ -40,7 +39,8 @@ class PyDataset:
         raise NotImplementedError(f"{type(self).__name__}: expected a method __getitem__(index) that returns a batch")
 
     def __iter__(self) -> Iterator[Any]:
-        count, index = self.num_batches, 0
+        unknown = type(self).num_batches is PyDataset.num_batches and not hasattr(self, "__len__")
+        count, index = None if unknown else self.num_batches, 0
         while count is None or index < count:
             yield self[index]
             index += 1

@@ -37,7 +37,8 @@ class Progbar:
     target: number of steps, None when not known.  verbose: 0 silent, 1 a bar on a terminal and in a notebook, elsewhere
     a line from time to time and one at the end, 2 one line at the end.  stateful_metrics: names of values that are
     shown as they come; all others are averaged over steps; where stateless_metrics are named, those alone are averaged.
-    interval: least seconds between two drawings.  unit_name: what a step is called.
+    interval: least seconds between two drawings, or lines; by default 0.05, and of lines 30.  unit_name: what a step is
+    called.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Progbar:
         target: int | None,
         width: int = 20,
         verbose: int = 1,
-        interval: float = 0.05,
+        interval: float | None = None,
         stateful_metrics: Iterable[str] | None = None,
         stateless_metrics: Iterable[str] | None = None,
         unit_name: str = "step",
@@ -61,14 +62,15 @@ class Progbar:
         self._seen = 0
         self._start = time.perf_counter()
         self._bar: tqdm | None = None
-        self._next_line = self._start + FIRST_LINE
+        self._between_lines = OTHER_LINES if interval is None else interval
+        self._next_line = self._start + (FIRST_LINE if interval is None else interval)
         if verbose == 1 and (_is_terminal() or _is_notebook()) and is_interactive_logging_enabled():
             from tqdm import tqdm  # not before there is something to draw
 
             self._bar = tqdm(
                 total=target,
                 file=sys.stdout,
-                mininterval=interval,
+                mininterval=0.05 if interval is None else interval,
                 miniters=1,
                 dynamic_ncols=True,
                 ascii=not (sys.stdout.encoding or "").lower().startswith("utf"),
@@ -106,7 +108,7 @@ class Progbar:
         elif finalize and self.verbose:
             tell(f"{current}/{self.target or current} - {self._text(True)}")
         elif self.verbose == 1 and time.perf_counter() >= self._next_line:
-            self._next_line = time.perf_counter() + OTHER_LINES
+            self._next_line = time.perf_counter() + self._between_lines
             tell(f"{current}/{self.target or 'Unknown'} - {self._text(False)}")
 
     def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:

@@ -1,6 +1,7 @@
 """Callbacks on small models, and their arguments against Keras's."""
 
 import csv
+import warnings
 
 import numpy as np
 import pytest
@@ -82,6 +83,43 @@ def test_steps_per_execution_groups_the_calls():
     )
     assert seen == [1, 3]
     assert int(model.optimizer.iterations) == 3
+
+
+#: steps_per_epoch and steps_per_execution: ends of calls, steps, whether there is a warning, of Keras on JAX in two
+#: epochs of 5 batches
+EXECUTIONS = {
+    (None, 2): ([1, 3, 5, 1, 3, 5], 10, False),
+    (1, 2): ([1, 1], 4, False),
+    (3, 2): ([1, 3, 1], 5, True),
+    (4, 2): ([1, 3, 1], 5, True),
+    (5, 2): ([1, 3, 5, 1, 3, 5], 10, False),
+    (6, 2): ([1, 3, 5, 1, 3, 5], 10, False),
+    (None, 3): ([2, 5, 2, 5], 10, False),
+    (1, 3): ([2, 2], 5, False),
+    (3, 3): ([2, 2], 5, False),
+    (4, 3): ([2, 5, 2, 5], 10, False),
+    (6, 3): ([2, 5, 2, 5], 10, False),
+    (3, 4): ([3, 3], 5, False),
+    (5, 4): ([3, 7, 3, 7], 10, False),
+}
+
+
+@pytest.mark.parametrize(("steps", "execution"), EXECUTIONS)
+def test_steps_per_execution_that_does_not_divide_the_steps_of_an_epoch(steps, execution):
+    calls, inputs = [], layers.Input((1,))
+    model = models.Model(inputs, layers.Dense(1)(inputs))
+    model.compile("sgd", "mse", steps_per_execution=execution)
+    seen = callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: calls.append(batch))
+    x = np.ones((10, 1), "float32")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(x, x, 2, steps_per_epoch=steps, epochs=2, verbose=0, callbacks=[seen])
+    warned = any("ran out of data" in str(each.message) for each in told)
+    assert (calls, int(model.optimizer.iterations), warned) == EXECUTIONS[steps, execution]
+
+
+def test_attributes_of_a_lambda_callback():
+    assert callbacks.LambdaCallback(helper=print).helper is print
 
 
 def test_early_stopping_stops_and_restores_the_best():

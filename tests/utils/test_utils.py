@@ -79,9 +79,9 @@ class Squares(PyDataset):
 def test_a_py_dataset_gives_its_batches_in_order():
     assert [int(y[0]) for _, y in Squares()] == [0, 1, 4]
     assert Squares(workers=2).num_batches == 3
-    with pytest.raises(ValueError, match="use_multiprocessing"):
-        Squares(use_multiprocessing=True)
     with pytest.raises(TypeError, match="PyDataset: expected a method __len__"):
+        PyDataset().num_batches  # noqa: B018
+    with pytest.raises(NotImplementedError, match="PyDataset: expected a method __getitem__"):
         next(iter(PyDataset()))
 
 
@@ -126,6 +126,13 @@ def test_progress_without_a_terminal_is_one_line_with_means(capsys):
     assert "/step" in text
     assert "loss: 2.5000" in text
     assert "accuracy: 1.0000" in text
+
+
+def test_progress_without_a_terminal_has_lines_as_often_as_asked(capsys):
+    bar = Progbar(3, interval=0)
+    for step in range(1, 4):
+        bar.update(step, [("loss", step)])
+    assert [line.split(" - ")[0] for line in capsys.readouterr().out.splitlines()] == ["1/3", "2/3", "3/3"]
 
 
 def test_progress_on_a_terminal_is_a_bar(capsys, monkeypatch):

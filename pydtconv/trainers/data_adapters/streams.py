@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -21,6 +19,7 @@ from pydtconv.trainers.data_adapters.arrays import (
     kept_order,
     to_arrays,
 )
+from pydtconv.trainers.data_adapters.workers import ahead
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.digest import sampled
 from pydtconv.utils.random import next_seed
@@ -127,11 +126,12 @@ class StreamData:
         indices: Iterable[int] = _counting(self.num_batches) if self._order is None else self._order.tolist()
         order = islice(indices, skip, None)
         get = self._item
-        if workers <= 1:
+        if workers <= 1 and not getattr(self.source, "use_multiprocessing", False):
             for index in order:  # a StopIteration of the source's is an error here, and the end in `map`
                 yield get(index)
         else:
-            yield from _ahead(get, order, workers, getattr(self.source, "max_queue_size", 10))
+            queue, processes = (getattr(self.source, name, None) for name in ("max_queue_size", "use_multiprocessing"))
+            yield from ahead(get, order, workers, 10 if queue is None else queue, bool(processes))
 
     def _batch(self, item: Any) -> Batch:
         if self.class_weight is not None:
@@ -246,24 +246,6 @@ def _counting(count: int | None) -> Iterator[int]:
     while count is None or index < count:
         yield index
         index += 1
-
-
-def _ahead(get: Any, order: Iterable[int], workers: int, queue: int) -> Iterator[Any]:
-    """get(index) in order, computed by threads ahead of time.  After an error, or Ctrl-C, nobody waits for them."""
-    waiting: deque[Future[Any]] = deque()
-    pool, patient = ThreadPoolExecutor(workers), True
-    try:
-        for index in order:
-            waiting.append(pool.submit(get, index))
-            if len(waiting) >= max(queue, 1):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BaseException as error:
-        patient = isinstance(error, GeneratorExit)
-        raise
-    finally:
-        pool.shutdown(wait=patient, cancel_futures=True)
 
 
 def make_data(

@@ -1,0 +1,60 @@
+"""Batches that threads or processes make ahead of training."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from pydtconv import config
+from pydtconv.utils.random import next_seed, set_random_seed
+
+#: what makes batches, and the seed of this run through the data, in a process that is a worker
+_own: tuple[Callable[[int], Any], int]
+
+
+def ahead(get: Callable[[int], Any], order: Iterable[int], workers: int, queue: int, processes: bool) -> Iterator[Any]:
+    """get(index) in order, computed ahead of time.  After an error, or Ctrl-C, nobody waits for the workers.
+
+    processes: whether workers are processes, which are forked here, and do not see what changes later.
+    """
+    waiting: deque[Future[Any]] = deque()
+    pool: Executor = _processes(get, workers) if processes else ThreadPoolExecutor(workers)
+    patient = True
+    try:
+        for index in order:
+            waiting.append(pool.submit(_made, index) if processes else pool.submit(get, index))
+            if len(waiting) >= max(queue, 1):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BaseException as error:
+        patient = isinstance(error, GeneratorExit)
+        raise
+    finally:
+        pool.shutdown(wait=patient, cancel_futures=True)
+
+
+def _processes(get: Callable[[int], Any], workers: int) -> Executor:
+    context = multiprocessing.get_context("fork")  # a script need not guard its main part, nor `get` be pickled
+    return ProcessPoolExecutor(workers, context, _begin, (get, next_seed()))
+
+
+def _begin(get: Callable[[int], Any], seed: int) -> None:
+    """Makes a process a worker: Ctrl-C is for its parent, and the parent's other threads do not exist here."""
+    global _own
+    _own = get, seed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    config.set_num_threads(1)
+
+
+def _made(index: int) -> Any:
+    """A batch.  Seeds follow from its number, so that it is the same whichever worker makes it."""
+    get, seed = _own
+    set_random_seed(int(np.random.SeedSequence([seed, index]).generate_state(1)[0]))
+    return get(index)
