@@ -39,7 +39,7 @@ class Monitor(Callback):
         super().__init__()
         if mode not in ("auto", "min", "max"):
             warnings.warn(
-                f"{type(self).__name__}: expected mode 'auto', 'min' or 'max', got {mode!r}; 'auto' is used",
+                f"{type(self).__name__} mode {mode!r} is unknown: expected 'auto', 'min' or 'max'; 'auto' is used",
                 UserWarning,
                 stacklevel=3,
             )

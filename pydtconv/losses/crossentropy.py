@@ -6,6 +6,7 @@ computed together with it, so that models with and without `from_logits` are equ
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,11 +19,22 @@ from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
 from pydtconv.naming import defined_in
 
 
+def _warn_of_one_class(name: str, y_pred: Any, axis: int) -> None:
+    """Warns, as Keras does, of predictions that are 1 whatever they are."""
+    if y_pred.shape[axis] == 1:
+        told = (
+            f"{name}: expected y_pred.shape to be (batch_size, num_classes) with num_classes above 1, got "
+            f"{tuple(y_pred.shape)}; for two classes there is binary_crossentropy"
+        )
+        warnings.warn(told, SyntaxWarning, stacklevel=3)
+
+
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """-sum over the classes on `axis` of y_true log(y_pred); y_true, y_pred: (n, ..., classes)."""
     y_true, y_pred = as_operands(y_true, y_pred)
+    _warn_of_one_class("categorical_crossentropy", y_pred, axis)
     op = ops.CrossEntropy("categorical", from_logits, float(label_smoothing), axis, None, config.epsilon())
     return trained_targets.values(op, y_true, y_pred) if trained_targets.trains(y_true) else op(y_pred, y_true)
 
@@ -84,6 +96,7 @@ def categorical_focal_crossentropy(
     alpha: a number, or one for each class.
     """
     t, p = as_operands(y_true, y_pred)
+    _warn_of_one_class("categorical_focal_crossentropy", p, axis)
     if label_smoothing:
         t = ops.add(ops.multiply(t, 1 - label_smoothing), label_smoothing / t.shape[axis])
     if from_logits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,12 +61,9 @@ class AUC(Confusion):
         self.num_labels = num_labels
         self.label_weights = None if label_weights is None else np.asarray(label_weights, np.float64)
         self.from_logits = from_logits
-        self._labels: list[Confusion] = []
         super().__init__(self.thresholds, name, dtype)
-
-    def reset_state(self) -> None:
-        super().reset_state()
-        self._labels = []
+        if num_labels:
+            self._begin((self.num_thresholds, num_labels))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         labels, scores, weights = self._arrays(y_true, y_pred, sample_weight)
@@ -79,46 +76,36 @@ class AUC(Confusion):
                 weights = weights * self.label_weights
             self._count(labels, scores, weights)
             return
-        if scores.ndim != 2 or self.num_labels not in (None, scores.shape[-1]):
-            expected = f"(n, {self.num_labels or 'labels'})"
+        known = self.true_positives.shape[1:]
+        if scores.ndim != 2 or known not in ((), scores.shape[1:]):
+            expected = f"(n, {known[0] if known else 'labels'})"
             raise ValueError(f"metric {self.name!r}: expected y_pred of shape {expected}, got {scores.shape}")
-        if not self._labels:
-            self._labels = self._counters(scores.shape[-1])
-        for i, label in enumerate(self._labels):
-            label._count(labels[:, i], scores[:, i], weights[:, i])
-
-    def _counters(self, count: int) -> list[Confusion]:
-        return [Confusion(self.thresholds, self.name, self._pydt_dtype) for _ in range(count)]
-
-    def get_state(self) -> dict[str, Any]:
-        return super().get_state() | {"labels": [label.get_state() for label in self._labels]}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        super().set_state(state)
-        self._labels = self._counters(len(state["labels"]))
-        for label, kept in zip(self._labels, state["labels"], strict=True):
-            label.set_state(kept)
+        if not known:
+            self._begin((self.num_thresholds, scores.shape[1]))
+        for i in range(scores.shape[1]):
+            self._count(labels[:, i], scores[:, i], weights[:, i], (slice(None), i))
 
     def result(self) -> float:
         if not self.multi_label:
-            return self._area(self)
-        if not self._labels:
+            return self._area(...)
+        if self.true_positives.ndim == 1:
             return 0.0
-        areas = np.array([self._area(label) for label in self._labels])
+        areas = np.array([self._area((slice(None), i)) for i in range(self.true_positives.shape[1])])
         weights = np.ones(len(areas)) if self.label_weights is None else self.label_weights
         return float(divide((areas * weights).sum(), weights.sum()))
 
-    def _area(self, counts: Confusion) -> float:
-        found, wrong = counts.true_positives, counts.false_positives
-        recall = divide(found, found + counts.false_negatives)
+    def _area(self, place: Any) -> float:
+        """The area of the counts that lie at a place of those that are kept."""
+        found, wrong, right, missed = (getattr(self, name)[place] for name in self.state_names)
+        recall = divide(found, found + missed)
         if self.curve == "PR" and self.summation_method == "interpolation":
-            return _interpolated(found, wrong, counts.false_negatives)
+            return _interpolated(found, wrong, missed)
         x, y = recall, divide(found, found + wrong)
         if self.curve == "ROC":
-            x, y = divide(wrong, wrong + counts.true_negatives), recall
+            x, y = divide(wrong, wrong + right), recall
         if self.curve == "PRGAIN":
-            scale = divide(found + counts.false_negatives, wrong + counts.true_negatives)
-            x = np.where(found > 0, np.maximum(1 - scale * divide(counts.false_negatives, found), 0), 0.0)
+            scale = divide(found + missed, wrong + right)
+            x = np.where(found > 0, np.maximum(1 - scale * divide(missed, found), 0), 0.0)
             y = np.where(found > 0, 1 - scale * divide(wrong, found), 1.0)
         heights = {
             "interpolation": (y[:-1] + y[1:]) / 2,

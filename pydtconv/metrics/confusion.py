@@ -51,27 +51,31 @@ class Confusion(Metric):
         order = np.argsort(thresholds, kind="stable")
         self._limits = np.asarray(thresholds, np.float64)[order]
         self._order = np.argsort(order, kind="stable")
-        self.reset_state()
+        self._begin(self._limits.shape)
+
+    def _begin(self, shape: tuple[int, ...]) -> None:
+        self.true_positives, self.false_positives = np.zeros(shape), np.zeros(shape)
+        self.true_negatives, self.false_negatives = np.zeros(shape), np.zeros(shape)
 
     def reset_state(self) -> None:
         super().reset_state()
-        self.true_positives = np.zeros(len(self._limits))
-        self.false_positives = np.zeros(len(self._limits))
-        self.true_negatives = np.zeros(len(self._limits))
-        self.false_negatives = np.zeros(len(self._limits))
+        self._begin(self.true_positives.shape)
 
-    def _count(self, y_true: np.ndarray, y_pred: np.ndarray, weights: np.ndarray) -> None:
-        """Adds samples of one shape; thresholds are rounded to the dtype of the predictions, as 0.6 of float32 is."""
+    def _count(self, y_true: np.ndarray, y_pred: np.ndarray, weights: np.ndarray, place: Any = ...) -> None:
+        """Adds samples of one shape; thresholds are rounded to the dtype of the predictions, as 0.6 of float32 is.
+
+        place: where the counts of the thresholds lie in those that are kept.
+        """
         bins = np.searchsorted(self._limits.astype(y_pred.dtype), y_pred.ravel(), side="left")
         count, positive = len(self._limits) + 1, y_true.ravel().astype(bool)
         weights = weights.ravel()
         right = np.bincount(bins, weights * positive, count)
         wrong = np.bincount(bins, weights * ~positive, count)
         above = np.cumsum(right[::-1])[::-1][1:], np.cumsum(wrong[::-1])[::-1][1:]
-        self.true_positives += above[0][self._order]
-        self.false_positives += above[1][self._order]
-        self.false_negatives += (right.sum() - above[0])[self._order]
-        self.true_negatives += (wrong.sum() - above[1])[self._order]
+        self.true_positives[place] += above[0][self._order]
+        self.false_positives[place] += above[1][self._order]
+        self.false_negatives[place] += (right.sum() - above[0])[self._order]
+        self.true_negatives[place] += (wrong.sum() - above[1])[self._order]
 
     def _arrays(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels, predictions and weights of one shape."""

@@ -123,7 +123,8 @@ def image_dataset_from_directory(
 class ImageFolder(PyDataset):
     """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode, or x alone.
 
-    class_names: names by number.  file_paths: the files.  With shuffle, each epoch has an order of its own.
+    class_names: names by number, None without labels.  file_paths: the files.  With shuffle, each epoch has an order of
+    its own.
     """
 
     _pydt_order = property(lambda self: self._order)  # which all processes must have alike
@@ -153,7 +154,7 @@ class ImageFolder(PyDataset):
             if value < 1:
                 raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
         super().__init__(workers=workers, max_queue_size=4)
-        self.file_paths, self.class_names = [str(path) for path in file_paths], class_names
+        self.file_paths, self.class_names = [str(path) for path in file_paths], class_names or None
         self.image_size, self.batch_size = (int(image_size[0]), int(image_size[1])), batch_size
         self._numbers, self._label_mode, self._color_mode = numbers, label_mode, color_mode
         self._interpolation, self._fit, self._on_error = interpolation, fit, on_error
@@ -243,7 +244,7 @@ class ImageFolder(PyDataset):
 
     def _targets(self, numbers: np.ndarray) -> np.ndarray:
         if self._label_mode == "categorical":
-            return np.eye(len(self.class_names), dtype=np.float32)[numbers]
+            return np.eye(len(self.class_names or ()), dtype=np.float32)[numbers]
         return numbers.astype(np.float32)[:, None] if self._label_mode == "binary" else numbers.astype(np.int32)
 
     def _decoded(self, path: str, mode: str) -> np.ndarray:

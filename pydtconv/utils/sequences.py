@@ -103,6 +103,8 @@ def timeseries_dataset_from_array(
     for name, value in (("sequence_length", sequence_length), ("sequence_stride", sequence_stride)):
         if value < 1:
             raise ValueError(f"timeseries_dataset_from_array: {name}: expected 1 or more, got {value}")
+    if format not in ("tf", "grain"):
+        raise ValueError(f"timeseries_dataset_from_array: format: expected 'tf' or 'grain', got {format!r}")
     if sampling_rate < 1:
         raise ValueError(f"timeseries_dataset_from_array: sampling_rate: expected 1 or more, got {sampling_rate}")
     data = np.asarray(data)[start_index or 0 : end_index]

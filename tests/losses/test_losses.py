@@ -263,3 +263,12 @@ def test_a_policy_says_in_which_dtype_a_loss_computes():
         assert loss(y, p) == losses.MeanSquaredError()(y, p)
     with pytest.raises(ValueError, match=r"Hinge: dtype: .* got 'mixed_float16'; instead of mixed_float16 use mixed_b"):
         losses.Hinge(dtype="mixed_float16")
+
+
+@pytest.mark.parametrize("name", ["categorical_crossentropy", "categorical_focal_crossentropy"])
+def test_predictions_of_one_class_are_warned_of(name):
+    loss = getattr(losses, name)
+    for shape, axis in ((2, 1), -1), ((2, 1, 4), 1):
+        with pytest.warns(SyntaxWarning, match=f"{name}: expected y_pred.shape .* num_classes above 1, got"):
+            loss(np.ones(shape), np.ones(shape), axis=axis)
+    loss(np.ones((2, 4, 1)), np.ones((2, 4, 1)), axis=1)

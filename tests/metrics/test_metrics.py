@@ -221,3 +221,25 @@ def test_a_metric_gathers_bfloat16_in_float32(dtype):
 def test_an_unknown_dtype_of_a_metric_is_refused():
     with pytest.raises(ValueError, match=r"AUC: dtype: .* got 'mixed_float16'; instead of mixed_float16 use mixed_b"):
         metrics.AUC(dtype="mixed_float16")
+
+
+@pytest.mark.parametrize("labels", [None, 3])
+def test_the_counts_of_several_labels_are_those_of_keras(labels):
+    keras = import_keras()
+    rng = np.random.default_rng(0)
+    y, p = (rng.random((20, 3)) > 0.5).astype("float32"), rng.random((20, 3)).astype("float32")
+    ours, theirs = (k.AUC(5, multi_label=True, num_labels=labels) for k in (metrics, keras.metrics))
+    for step in range(3):
+        if step or labels:
+            for name in ours.state_names:
+                np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name).numpy(), rtol=1e-6)
+        if step == 1:
+            ours.reset_state(), theirs.reset_state()
+            assert ours.true_positives.shape == (5, 3)
+        ours.update_state(y, p), theirs.update_state(y, p)
+        np.testing.assert_allclose(ours.result(), float(theirs.result()), rtol=1e-6)
+    again = metrics.AUC(5, multi_label=True, num_labels=labels)
+    again.set_state(ours.get_state())
+    assert again.result() == ours.result()
+    with pytest.raises(ValueError, match=r"expected y_pred of shape \(n, 3\), got \(20, 2\)"):
+        ours.update_state(y[:, :2], p[:, :2])

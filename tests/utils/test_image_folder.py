@@ -74,7 +74,9 @@ def test_without_a_batch_size_images_are_single(folder):
     assert len(data) == 11
     np.testing.assert_array_equal(data[2][0], whole[0][0][2])
     assert data[2][1] == whole[0][1][2]
-    assert read(folder, batch_size=None, labels=None)[0].shape == data[0][0].shape
+    alone = read(folder, batch_size=None, labels=None)
+    assert alone[0].shape == data[0][0].shape
+    assert alone.class_names is None
 
 
 def test_subsets_share_nothing_and_leave_nothing_out(folder):

@@ -106,6 +106,8 @@ def test_windows_of_a_series():
     np.testing.assert_array_equal(alone[0], [[5, 6, 7, 8], [6, 7, 8, 9]])
     with pytest.raises(ValueError, match="20 elements hold no window of 30"):
         utils.timeseries_dataset_from_array(data, None, 30)
+    with pytest.raises(ValueError, match="format: expected 'tf' or 'grain', got 'torch'"):
+        utils.timeseries_dataset_from_array(data, None, 3, format="torch")
 
 
 @pytest.mark.parametrize("data", [1, (1,), (1, 2), (1, 2, 3), [4, 5]])
