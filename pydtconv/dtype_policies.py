@@ -1,6 +1,7 @@
 """Dtype policies: the dtype of a layer's variables, and that in which it computes.  Names and meaning are Keras's.
 
 - "float32", "float64": both are that;
+- an integer dtype, such as "int32" or "uint8": of layers without weights that compute on integers alone;
 - "mixed_bfloat16": variables, optimizer states and gradients of variables are float32, what lies between layers is
   bfloat16, sums and statistics are float32.  A layer with `dtype="float32"` inside stays as it is.
 """
@@ -19,12 +20,14 @@ POLICIES = {
     "float64": ("float64", "float64"),
     "mixed_bfloat16": ("bfloat16", "float32"),
 }
+#: dtypes of layers that compute on integers; no global policy
+INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: what serves instead of policies that Keras has
 _INSTEAD = dict.fromkeys(("mixed_float16", "float16", "bfloat16"), "mixed_bfloat16")
 
 
 class DTypePolicy:
-    """How a layer computes, by a name of `POLICIES`; None is the global policy.
+    """How a layer computes, by a name of `POLICIES` or of a dtype of integers; None is the global policy.
 
     Raises ValueError for a name that is none of them, TypeError for what is no name.
     """
@@ -73,6 +76,8 @@ class DTypePolicy:
 
 
 def _dtypes_of(name: str) -> tuple[str, str]:
+    if name in INTEGERS:
+        return name, name
     if name not in POLICIES:
         raise ValueError(f"dtype policy: expected one of {', '.join(POLICIES)}, got {name!r}{_instead_of(name)}")
     return POLICIES[name]
@@ -102,7 +107,10 @@ def set_dtype_policy(policy: str | DTypePolicy) -> None:
     global _global
     if not isinstance(policy, (str, DTypePolicy)):
         raise ValueError(f"set_dtype_policy: expected a name or a DTypePolicy, got {policy!r}")
-    _global = get(policy)
+    found = get(policy)
+    if found.name in INTEGERS:
+        raise ValueError(f"set_dtype_policy: expected one of {', '.join(POLICIES)}, got {found.name!r}")
+    _global = found
 
 
 def forget_dtype_policy() -> None:

@@ -16,6 +16,7 @@ class Activation(Layer):
     """The activation of this name, or a function."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(self, activation: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -31,6 +32,7 @@ class ReLU(Layer):
     """max_value where x >= max_value, x where threshold <= x, else negative_slope * (x - threshold)."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(
         self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any
@@ -53,6 +55,7 @@ class LeakyReLU(Layer):
     """x where x >= 0, else negative_slope * x."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(self, negative_slope: float = 0.3, **kwargs: Any) -> None:
         if "alpha" in kwargs:
@@ -72,6 +75,7 @@ class ELU(Layer):
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,6 +91,7 @@ class PReLU(Layer):
     """x where x >= 0, else alpha * x; alpha is trained, and shared along shared_axes; He et al. (ICCV 2015)."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(
         self,

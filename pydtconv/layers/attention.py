@@ -76,8 +76,8 @@ class Attention(Layer):
             scores = self._scores(query, key)
             scores = self._masked(scores, value_mask, use_causal_mask)
             scores = ops.softmax(scores)
-            weights = ops.Dropout(rate=rate, seed=seed_of_call(self), always=True)(scores) if rate else scores
-            y = ops.matmul(weights, value)
+            scores = ops.Dropout(rate=rate, seed=seed_of_call(self), always=True)(scores) if rate else scores
+            y = ops.matmul(scores, value)
         if query_mask is not None:
             y = ops.multiply(y, ops.expand_dims(_floats(query_mask, y.dtype), -1))
         return (y, scores) if return_attention_scores else y

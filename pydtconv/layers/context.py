@@ -21,6 +21,7 @@ class _Context(threading.local):
     def __init__(self) -> None:
         self.training: list[bool | None] = []
         self.names: list[str] = []
+        self.called: list[Any] = []
         self.built: list[Any] = []
         self.again: list[Any] = []  # those of `built` that had been built before
 
@@ -29,15 +30,22 @@ _context = _Context()
 
 
 @contextmanager
-def calling(name: str, training: bool | None) -> Iterator[None]:
-    """The layer of this name is being called."""
+def calling(layer: Any, training: bool | None) -> Iterator[None]:
+    """The layer is being called."""
     _context.training.append(training)
-    _context.names.append(name)
+    _context.names.append(layer.name)
+    _context.called.append(layer)
     try:
         yield
     finally:
         _context.training.pop()
         _context.names.pop()
+        _context.called.pop()
+
+
+def is_calling(layer: Any = None) -> bool:
+    """Whether the layer, or any, is being called."""
+    return bool(_context.called) if layer is None else any(each is layer for each in _context.called)
 
 
 @contextmanager
@@ -57,7 +65,10 @@ def naming_errors(layer: Any) -> Iterator[None]:
 @contextmanager
 def building(layer: Any) -> Iterator[None]:
     """The layer is being built."""
-    if layer.built and not is_building(layer):
+    if is_building(layer):  # its base's `build`
+        yield
+        return
+    if layer.built:
         _context.again.append(layer)
     _context.names.append(layer.name)
     _context.built.append(layer)
@@ -82,7 +93,7 @@ def is_building(layer: Any) -> bool:
 
 
 def training() -> bool | None:
-    """The training mode of the innermost call around, or None outside of calls."""
+    """The training mode of the innermost call around; None outside of calls, and where nobody has said any."""
     stack = _context.training
     return stack[-1] if stack else None
 

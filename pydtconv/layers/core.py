@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from pydtconv import tree
 from pydtconv.layers.layer import Layer
+from pydtconv.serialization import lambdas
 from pydtconv.serialization.configurable import builtin
-from pydtconv.serialization.lambdas import is_lambda
 from pydtconv.serialization.objects import lambda_as_data
+from pydtconv.serialization.registry import custom_object_scope
 
 
 @builtin
@@ -63,9 +65,18 @@ class Lambda(Layer):
         config = super()._pydt_own_config()
         for name in ("function", "output_shape"):
             value = getattr(self, name)
-            if is_lambda(value):
+            if lambdas.is_lambda(value):
                 config[name] = lambda_as_data(value) or config[name]
         return config
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None, safe_mode: bool | None = None
+    ) -> Any:
+        """The layer of a config; safe_mode: False takes the code of lambda functions in it."""
+        unsafe = lambdas.safe_mode_scope(False) if safe_mode is False else nullcontext()
+        with unsafe, custom_object_scope(custom_objects or {}):
+            return super().from_config(config)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         kwargs = dict(self.arguments)

@@ -16,6 +16,7 @@ class Dense(Layer):
     """A fully connected layer: (n, ..., ci) -> (n, ..., units), kernel (ci, units), bias (units,)."""
 
     carries_masks = True
+    computes_integers = False
 
     _pydt_not_in_config = ("lora_rank", "lora_alpha", "quantization_config")
 

@@ -21,6 +21,8 @@ class Embedding(Layer):
 
     _pydt_not_in_config = ("weights", "lora_rank", "lora_alpha", "quantization_config")
 
+    computes_integers = False
+
     def __init__(
         self,
         input_dim: int,

@@ -16,7 +16,10 @@ from pydtconv.naming import auto_name
 
 
 class InputLayer(Layer):
-    """An input of a model: shape without the batch, dtype, and a name by which dicts of arrays are matched."""
+    """An input of a model: shape without the batch, dtype, and a name by which dicts of arrays are matched.
+
+    optional: whether None may be given for it.
+    """
 
     def __init__(
         self,
@@ -31,8 +34,8 @@ class InputLayer(Layer):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        if sparse or ragged or input_tensor is not None or optional:
-            raise ValueError("InputLayer: sparse, ragged, optional and tensor inputs are not supported")
+        if sparse or ragged or input_tensor is not None:
+            raise ValueError("InputLayer: sparse, ragged and tensor inputs are not supported")
         shape = kwargs.pop("input_shape", shape)
         batch_shape = kwargs.pop("batch_input_shape", batch_shape)
         super().__init__(name=name or auto_name("input_layer"), **kwargs)
@@ -43,12 +46,14 @@ class InputLayer(Layer):
         elif batch_size is not None:
             raise ValueError("InputLayer: batch_size cannot be given together with batch_shape")
         self.batch_shape = _checked("batch_shape", batch_shape)
+        if dtype == "string":
+            raise TypeError("Input: dtype: expected one of numbers, got 'string': layers of words are called on arrays")
         self._input_dtype = config.floatx() if dtype is None else name_of(dtype)
         if self._input_dtype in COMPLEX:
             raise TypeError(f"Input: dtype: expected a real one, got {self._input_dtype}")
         if self._input_dtype == BFLOAT16:
             raise ValueError("Input: dtype: expected one such as float32, got 'bfloat16': layers round what they read")
-        self.sparse, self.ragged, self.optional = False, False, False
+        self.sparse, self.ragged, self.optional = False, False, bool(optional)
         self.built = True
         Node(self, (), {}, KerasTensor(self.batch_shape, self.dtype, name=self.name))
 
@@ -71,7 +76,7 @@ class InputLayer(Layer):
             "sparse": False,
             "ragged": False,
             "name": self.name,
-            "optional": False,
+            "optional": self.optional,
         }
 
 
@@ -86,7 +91,10 @@ def Input(
     tensor: Any = None,
     optional: bool = False,
 ) -> KerasTensor:
-    """A symbolic tensor that is a model's input; shape is without the batch."""
+    """A symbolic tensor that is a model's input; shape is without the batch.
+
+    optional: None may be given for it, which the layers that read it then get in its place.
+    """
     layer = InputLayer(shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name)
     return layer.output
 

@@ -36,6 +36,8 @@ class Layer(Weights, Operation):
     carries_masks = False
     #: whether `call` takes tensors of integers; else they become floats before
     reads_integers = True
+    #: whether `dtype` may be one of integers, to which all that the layer reads is cast; None: where it reads them
+    computes_integers: bool | None = None
     _pydt_build_shapes: Any
     _pydt_dtype_policy: DTypePolicy
 
@@ -144,18 +146,20 @@ class Layer(Weights, Operation):
         masked = masks.have_masks((args, kwargs))
         if masked:
             kwargs = masks.with_masks(_call_defaults(type(self).call), self._pydt_named_arguments(args, kwargs), kwargs)
+        defaults, outermost = _call_defaults(type(self).call), not context.is_calling()
         training = kwargs.pop("training", None)
         if training is None:
             training = context.training()
-        if training is None:
-            training = _call_defaults(type(self).call).get("training", None)
-        if training is None:
+        if training is None and outermost:
+            training = defaults.get("training")
+        if training is None and not graph.runs_once:
             training = graph.training
-        if "training" in _call_defaults(type(self).call):
+        if "training" in defaults and not (training is None and defaults["training"] is None):
             kwargs["training"] = bool(training)
-        with context.calling(self.name, bool(training)), graph.scope(self.name), context.naming_errors(self):
+        training = None if training is None else bool(training)
+        with context.calling(self, training), graph.scope(self.name), context.naming_errors(self):
             outputs = self.call(*args, **kwargs)
-            if outputs is None:
+            if outputs is None and outermost and not graph.runs_once:
                 raise ValueError(
                     f"layer {self.name!r}: {type(self).__name__}.call: expected it to return tensors, got None"
                 )
@@ -203,7 +207,7 @@ class Layer(Weights, Operation):
 
     def _pydt_check_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises TypeError where an argument of `call` is missing, and ValueError where the first one is None."""
-        given, needed = self._pydt_named_arguments(args, kwargs), _needed(type(self).call)
+        given, needed = self._pydt_named_arguments(args, kwargs), _needed(self.call)
         missing = [name for name in needed if name not in given and name not in kwargs]
         if missing:
             raise TypeError(f"{type(self).__name__} {self.name!r}: missing argument {missing[0]!r}")
@@ -213,13 +217,22 @@ class Layer(Weights, Operation):
     def _pydt_with_shapes(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shape: Callable[[Any], Any]
     ) -> Any:
-        """Calls a method with the shapes of a call's arguments, by the names that it has for them, or of the first."""
+        """Calls a method with the shapes of a call's arguments, by the names that it has for them, or of the first.
+
+        Raises ValueError where it needs several, of which one has another name.
+        """
         shapes = {
             f"{name}_shape": tree.map_structure(shape, value)
             for name, value in self._pydt_named_arguments(args, kwargs).items()
             if _has_shape(value)
         }
         wanted = {name: shapes[name] for name in inspect.signature(method).parameters if name in shapes}
+        needed = _needed(method)
+        if len(needed) > 1 and not wanted.keys() >= set(needed):
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: {method.__name__}: expected one argument, or <argument of call>"
+                f"_shape for each, got {', '.join(needed)}"
+            )
         return method(**wanted) if len(wanted) > 1 else method(next(iter(shapes.values()), None))
 
     def _pydt_named_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -245,6 +258,8 @@ class Layer(Weights, Operation):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The output's shape (or a structure of shapes) for an input shape; builds the layer."""
+        if type(self).call is Layer.call:
+            raise NotImplementedError(f"layer {type(self).__name__} has no compute_output_shape() and no call()")
         inputs = tree.map_shape_structure(lambda shape: KerasTensor(shape, self.dtype), input_shape)
         outputs = infer_outputs(self._pydt_traced_call, (inputs,), {})
         return tree.map_structure(lambda x: x.shape, outputs)
@@ -298,6 +313,12 @@ class Layer(Weights, Operation):
             found = dtype_policies.get(policy)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{type(self).__name__} {self.name!r}: {error}") from None
+        integers = self.reads_integers if self.computes_integers is None else self.computes_integers
+        if found.compute_dtype not in FLOATING and not integers:
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: dtype: expected one of floats, in which the layer computes, got "
+                f"{found.name!r}"
+            )
         if found != self.__dict__.get("_pydt_dtype_policy"):
             object.__setattr__(self, "_pydt_dtype_policy", found)
             structure.changed()
@@ -330,17 +351,12 @@ class Layer(Weights, Operation):
         config = {
             "name": self.name,
             "trainable": self.trainable,
-            "dtype": self._pydt_dtype_config(),
+            "dtype": dtype_policies.serialize(self._pydt_dtype_policy),
             **self._pydt_own_config(),
         }
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = regularizers.serialize(self.activity_regularizer)
         return config
-
-    def _pydt_dtype_config(self) -> Any:
-        """The policy as plain data: a dtype by its name, another as Keras writes it."""
-        policy = self._pydt_dtype_policy
-        return policy.name if policy.compute_dtype == policy.variable_dtype else dtype_policies.serialize(policy)
 
     def get_build_config(self) -> dict[str, Any] | None:
         return None if self._pydt_build_shapes is None else {"input_shape": self._pydt_build_shapes}
@@ -403,7 +419,7 @@ def _call_defaults(call: Callable[..., Any]) -> dict[str, Any]:
 
 def _needed(call: Callable[..., Any]) -> list[str]:
     """The parameters of a `call` that have no default and that nobody else gives."""
-    parameters = list(inspect.signature(call).parameters.values())[1:]
+    parameters = inspect.signature(call).parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [
         p.name

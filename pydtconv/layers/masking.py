@@ -15,6 +15,7 @@ class Masking(Layer):
     """(n, steps, features) with the steps set to 0, and masked from here on, whose features all are mask_value."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)

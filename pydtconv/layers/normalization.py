@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import config, initializers, ops
 from pydtconv.dtypes import real
+from pydtconv.layers.arguments import is_integer
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization.configurable import builtin
@@ -207,6 +208,8 @@ class LayerNormalization(Layer):
     ) -> None:
         self.rms_scaling = bool(kwargs.pop("rms_scaling", False))  # files of Keras have it
         super().__init__(**kwargs)
+        if not isinstance(axis, int) and not (isinstance(axis, (list, tuple)) and all(map(is_integer, axis))):
+            raise TypeError(f"LayerNormalization: axis: expected an integer or a list of them, got {axis!r}")
         self.axis = axis if isinstance(axis, int) else list(axis)
         self.epsilon = float(epsilon)
         self.center = center

@@ -27,8 +27,8 @@ class RandomLayer(Layer):
         self.own_seed = next_seed() if seed is None else seed
         self._pydt_needs_no_build()
 
-    def _seed_of_call(self) -> int:
-        return seed_of_call(self)
+    def _seed_of_call(self, given: Any = None) -> int:
+        return seed_of_call(self, given)
 
 
 def noise_shape_of(layer: Layer, given: Any) -> tuple[int | None, ...] | None:
@@ -104,8 +104,8 @@ class BaseSpatialDropout(Dropout):
         return (n, *ones, c) if self.data_format == "channels_last" else (n, c, *ones)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        # Keras's constructors take these alone
+        # Keras's constructors take these alone, and its configs have the dtype by its name
+        config = super().get_config() | {"dtype": self.dtype_policy.name}
         return {key: config[key] for key in ("name", "dtype", "rate", "seed", "data_format") if key in config}
 
 
@@ -179,6 +179,7 @@ class ActivityRegularization(Layer):
     """The input itself, with a penalty l1 * sum |x| + l2 * sum x^2 (mean over the batch) in the loss."""
 
     carries_masks = True
+    computes_integers = False
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
         super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)

@@ -83,6 +83,8 @@ class RepeatVector(Layer):
 
     def __init__(self, n: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if not arguments.is_integer(n):
+            raise TypeError(f"RepeatVector: n: expected an integer, got {n!r}")
         self.n = arguments.positive("RepeatVector", "n", n)
         self.input_spec = InputSpec(ndim=2)
         self._pydt_needs_no_build()

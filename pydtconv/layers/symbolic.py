@@ -110,7 +110,7 @@ class KerasTensor(Operators, Waiting):
         return self.shape[0]
 
     def __iter__(self) -> Any:
-        raise TypeError(f"{self} cannot be iterated over")
+        raise NotImplementedError(f"{self} cannot be iterated over")
 
     def __hash__(self) -> int:
         return id(self)

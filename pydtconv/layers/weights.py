@@ -160,6 +160,11 @@ class Weights(OwnNames):
             )
         if autocast is not True:
             raise ValueError(f"{type(self).__name__}.add_weight: autocast: expected True, got {autocast!r}")
+        if context.is_calling(self) and not context.is_building(self):
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: call: expected weights to be made in __init__ or build, got "
+                f"add_weight({name!r}) in call"
+            )
         if context.builds_again(self):
             raise ValueError(
                 f"{type(self).__name__} {self.name!r}: build: the layer is built already, and has its weights"

@@ -23,6 +23,11 @@ class Wrapper(Layer):
         super().__init__(**kwargs)
         self.layer = layer
 
+    def build(self, input_shape: Any) -> None:
+        """Builds the layer for inputs of this shape."""
+        if not self.layer.built:
+            self.layer.build(input_shape)
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "layer": serialize_keras_object(self.layer)}
 
@@ -56,8 +61,7 @@ class TimeDistributed(Wrapper):
             raise ValueError(
                 f"TimeDistributed {self.name!r}: expected inputs (n, steps, ...), got shape {tuple(input_shape)}"
             )
-        if not self.layer.built:
-            self.layer.build((input_shape[0], *input_shape[2:]))
+        super().build((input_shape[0], *input_shape[2:]))
 
     def call(self, inputs: Any, mask: Any = None) -> Any:
         """mask (n, steps, ...): the layer is given each step's, where its `call` takes one."""
@@ -105,7 +109,10 @@ class Pipeline(Layer):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Layer:
-        return cls([deserialize_keras_object(each, custom_objects) for each in config["layers"]], config.get("name"))
+        layers = config.get("layers")
+        if not isinstance(layers, (list, tuple)):
+            raise ValueError(f"{cls.__name__}.from_config: layers: expected a list of configs, got {layers!r}")
+        return cls([deserialize_keras_object(each, custom_objects) for each in layers], config.get("name"))
 
 
 def _takes(layer: Any, argument: str) -> bool:

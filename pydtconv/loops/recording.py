@@ -203,7 +203,7 @@ class Recording(Graph):
 
     def taken_in(self, layer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments of a layer: arrays as tensors, in the layer's dtype, as where nothing is recorded."""
-        if context.training() is not None:
+        if context.is_calling():
             return args, kwargs
         inside = {id(each) for each in layer._pydt_flatten_layers()}
         context.recordings[layer] = weakref.ref(self)

@@ -142,7 +142,7 @@ class Model(Trainer, Layer):
         """Tensors for the network's flat inputs.  Raises ValueError where structure, rank or extents do not fit."""
         assert self._pydt_network is not None
         return [
-            self._pydt_fitted(x, to)
+            None if x is None else self._pydt_fitted(x, to)
             for x, to in zip(self._pydt_flat(inputs), self._pydt_network.flat_inputs, strict=True)
         ]
 
@@ -174,7 +174,7 @@ class Model(Trainer, Layer):
         if len(flat) != len(expected):
             raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
         for x, wanted in zip(flat, expected, strict=True):
-            if x is None:
+            if x is None and not wanted.node.operation.optional:  # type: ignore[attr-defined]
                 raise ValueError(f"model {self.name!r}: input {wanted.name!r}: expected a tensor, got None")
         return flat
 

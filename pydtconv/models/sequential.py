@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydtconv import tree
+from pydtconv import dtype_policies, tree
 from pydtconv.layers import structure
 from pydtconv.layers.input_layer import InputLayer
 from pydtconv.layers.layer import Layer
@@ -135,7 +135,11 @@ class Sequential(Model):
 
     def get_config(self) -> dict[str, Any]:
         first = [] if self._pydt_input_layer is None else [self._pydt_input_layer]
-        config: dict[str, Any] = {"name": self.name, "trainable": self.trainable, "dtype": self._pydt_dtype_config()}
+        config: dict[str, Any] = {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": dtype_policies.serialize(self.dtype_policy),
+        }
         config["layers"] = [serialize_keras_object(layer) for layer in [*first, *self._pydt_layers]]
         if self._pydt_network is not None:
             config["build_input_shape"] = self.input_shape

@@ -235,7 +235,8 @@ class BatchTrainer(Compilable):
         self, kind: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None
     ) -> tuple[Batch, StepFunction | None]:
         arrays = to_arrays("x", x)
-        data = ArrayData(arrays, y, sample_weight, len(tree.flatten(arrays)[0]), class_weight=class_weight)
+        first = next(leaf for leaf in tree.flatten(arrays) if leaf is not None)
+        data = ArrayData(arrays, y, sample_weight, len(first), class_weight=class_weight)
         batch, step = self._pydt_prepare(kind, data, single=True)
         return data.first() if batch is None else batch, step
 

@@ -24,6 +24,8 @@ def check_inputs(model: Any, x: Any) -> None:
             f"x: expected {len(expected)} input(s), {[tensor.name for tensor in expected]}, got {len(arrays)}"
         )
     for tensor, array in zip(expected, arrays, strict=True):
+        if array is None:  # of an optional input
+            continue
         wanted, got = tuple(tensor.shape), tuple(array.shape)
         if not _fits(model, wanted, got):
             told = f"({', '.join(['n', *(str(e) for e in wanted[1:])])})"

@@ -102,3 +102,14 @@ def test_initializers_have_names(name, dtype):
 )
 def test_dtypes_of_numbers_of_python(value, dtype):
     assert Variable(value, () if value == "ones" else None).dtype == dtype
+
+
+@pytest.mark.parametrize("name", ["regularizer", "constraint"])
+def test_regularizers_and_constraints_are_functions_or_none(name):
+    variable = Variable(np.ones(2), name="w")
+    for value in (np.abs, None):
+        setattr(variable, name, value)
+        assert getattr(variable, name) is value
+    with pytest.raises(ValueError, match=f"variable 'w': {name}: expected a function or None, got 'l2'"):
+        setattr(variable, name, "l2")
+    assert getattr(variable, name) is None

@@ -9,6 +9,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import dtype_policies, layers
+from tests.layers.test_constructor_arguments import LAYERS, base_of, made
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +134,67 @@ def test_a_loss_scale_optimizer_is_its_inner_one():
     assert isinstance(again.inner_optimizer, keras.optimizers.Adam)
     with pytest.raises(ValueError, match="LossScaleOptimizer: inner_optimizer: expected an Optimizer, got 'adam'"):
         keras.mixed_precision.LossScaleOptimizer("adam")
+
+
+#: layers that draw, or change integers otherwise than Keras on PyTorch, which cuts what `ops.image.resize` rounds
+NOT_COMPARED = {"RandomFlip", "RandomCrop", "Resizing", "CategoryEncoding", "MaxNumBoundingBoxes"}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_integer_dtypes_are_keras_s_or_refused_in_words(name):
+    """Of all layers: what is made with an integer dtype gives what Keras's gives, of floats, which are cut, too."""
+    (arguments, shapes), rng = base_of(name), np.random.default_rng(0)
+    for dtype in "int32", "uint8":
+        kind = LAYERS[name](**arguments)
+        integers = kind.reads_integers if kind.computes_integers is None else kind.computes_integers
+        if not (integers or name in ("Hashing", "HashedCrossing")):
+            with pytest.raises(ValueError, match=f"expected one of floats, in which the layer computes, got '{dtype}'"):
+                LAYERS[name](**arguments, dtype=dtype)
+            continue
+        layer = LAYERS[name](**arguments, dtype=dtype)
+        assert not layer.weights
+        theirs = None if name in NOT_COMPARED else made(name, {**arguments, "dtype": dtype})
+        if theirs is None:
+            continue
+        for kind in "float32", dtype:
+            xs = [rng.uniform(0, 9, shape).astype(kind) for shape in shapes]
+            given = xs if len(xs) > 1 else xs[0]
+            try:
+                expected = np.asarray(theirs(given))
+            except (OverflowError, RuntimeError):  # of constants that the dtype does not hold
+                with pytest.raises(OverflowError, match="out of bounds for uint8"):
+                    layer(given)
+                continue
+            found = np.asarray(layer(given))
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+            inputs = [keras.Input(x.shape[1:], dtype=kind) for x in xs]
+            outputs = layer(inputs if len(xs) > 1 else inputs[0])
+            predicted = keras.Model(inputs, outputs).predict(given, verbose=0)
+            assert predicted.dtype == outputs.dtype == found.dtype
+            np.testing.assert_array_equal(predicted, found)
+
+
+def test_images_of_integers_are_resized_mirrored_and_cut():
+    x = np.random.default_rng(0).uniform(0, 255, (4, 6, 8, 3)).astype("float32")
+    for dtype in "uint8", "int32":
+        whole = x.astype(dtype)
+        resized = layers.Resizing(3, 5, dtype=dtype)(x)
+        np.testing.assert_array_equal(resized, keras.ops.image.resize(whole, (3, 5)))
+        for layer in layers.RandomFlip(dtype=dtype, seed=1), layers.RandomCrop(4, 5, dtype=dtype, seed=1):
+            floats = type(layer).from_config({**layer.get_config(), "dtype": "float32"})
+            for given in x, {"images": x, "segmentation_masks": whole}:
+                found, expected = layer(given, training=True), floats(given, training=True)
+                found, expected = (each["images"] if isinstance(each, dict) else each for each in (found, expected))
+                assert found.dtype == resized.dtype == dtype
+                np.testing.assert_array_equal(found, expected.astype(dtype))
+
+
+def test_an_integer_dtype_is_no_global_policy():
+    with pytest.raises(ValueError, match=r"set_dtype_policy: expected one of float32, .*, got 'int32'"):
+        keras.config.set_dtype_policy("int32")
+    policy = keras.DTypePolicy("int32")
+    assert (policy.compute_dtype, policy.variable_dtype) == ("int32", "int32")
+    np.testing.assert_array_equal(layers.Rescaling(3, 2, dtype="uint8")(np.array([1.9, 100])), [5, 302 % 256])
+    layer = layers.Flatten(dtype=policy)
+    assert layers.Flatten.from_config(layer.get_config()).dtype_policy == policy

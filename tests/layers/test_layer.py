@@ -116,7 +116,8 @@ def test_get_and_set_weights():
 def test_config_of_a_layer_without_get_config():
     layer = Scale(start=5.0, name="five")
     config = layer.get_config()
-    assert config == {"name": "five", "trainable": True, "dtype": "float32", "start": 5.0}
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": None}
+    assert config == {"name": "five", "trainable": True, "dtype": policy, "start": 5.0}
     copy = Scale.from_config(config)
     assert (copy.name, copy.start) == ("five", 5.0)
 
@@ -400,3 +401,125 @@ def test_reshape_of_unknown_extents(shape, target, expected, given):
     np.testing.assert_array_equal(pydtconv.Model(x, y)(data), data.reshape(given[0], *target))
     with pytest.raises(ValueError, match="do not fit target_shape"):
         layers.Reshape((7, 11))(np.zeros((1, 4), "float32"))
+
+
+class Seen(layers.Layer):
+    """Notes what `training` its calls were given."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.modes = []
+
+    def call(self, x, training=None):
+        self.modes.append(training)
+        return x
+
+
+def test_training_is_none_where_nobody_says_it():
+    class Says(layers.Layer):
+        def call(self, x, training=True):  # of its own calls alone
+            return x * (2.0 if training else 1.0)
+
+    x, seen = np.ones((2, 3), "float32"), Seen()
+    inputs = layers.Input((3,))
+    models = seen, pydtconv.Model(inputs, seen(Says()(inputs))), pydtconv.Sequential([Says(), seen])
+    for model in models:
+        model(x)  # a Sequential finds its shapes first
+        for given in ({}, {"training": None}, {"training": True}, {"training": False}):
+            seen.modes.clear()
+            model(x, **given)
+            assert seen.modes == [given.get("training")]
+    model = pydtconv.Model(inputs, layers.Dense(3)(seen(inputs)))
+    model.compile("sgd", "mse")
+    for step, expected in ((model.train_on_batch, True), (model.test_on_batch, False)):
+        seen.modes.clear()
+        step(x, x)
+        assert set(seen.modes) == {expected}
+    seen.modes.clear()
+    model.predict(x, verbose=0)
+    assert set(seen.modes) == {False}
+
+
+def test_a_call_may_return_nothing_but_in_a_functional_model():
+    class Nothing(layers.Layer):
+        def call(self, x):
+            self.add_loss(ops.sum(x))
+
+    layer = Nothing(name="nothing")
+    assert layer(np.ones((2, 3))) is None
+    assert float(layer.losses[0]) == 6
+    with pytest.raises(ValueError, match=r"layer 'nothing': Nothing\.call: expected it to return tensors, got None"):
+        layer(layers.Input((3,)))
+
+
+def test_weights_are_made_before_call():
+    class Late(layers.Layer):
+        def call(self, x):
+            self.w = self.add_weight((), "zeros", name="late")
+            return x + self.w
+
+    layer = Late(name="late_one")
+    for x in np.ones((2, 3)), layers.Input((3,)):
+        with pytest.raises(
+            ValueError, match=r"Late 'late_one': call: .* in __init__ or build, got add_weight\('late'\)"
+        ):
+            layer(x)
+    assert not layer.weights
+
+
+def test_build_names_the_arguments_of_call():
+    class Wrong(layers.Layer):
+        def build(self, foo_shape, bar):
+            """Never called."""
+
+        def call(self, foo, bar):
+            return foo + bar
+
+    with pytest.raises(
+        ValueError, match="build: expected one argument, or <argument of call>_shape for each, got foo_"
+    ):
+        Wrong()(np.ones(2), np.ones(2))
+
+
+def test_a_wrapper_builds_its_layer():
+    class Plain(layers.Wrapper):
+        def call(self, x):
+            return self.layer.call(x)
+
+    layer = Plain(layers.Dense(2))
+    assert layer(np.ones((3, 4))).shape == (3, 2)
+    assert [w.path for w in layer.weights] == [f"{layer.name}/{layer.layer.name}/{w}" for w in ("kernel", "bias")]
+
+
+def test_a_build_that_calls_its_base_s_names_weights_once():
+    class Base(layers.Layer):
+        def build(self, input_shape):
+            self.inner = layers.Dense(2, name="inner")
+            self.inner.build(input_shape)
+
+        def call(self, x):
+            return self.inner(x)
+
+    class Derived(Base):
+        def build(self, input_shape):
+            super().build(input_shape)
+
+    layer = Derived(name="outer")
+    layer(np.ones((3, 4)))
+    assert layer.weights[0].path == "outer/inner/kernel"
+
+
+def test_a_lambda_of_a_config_says_whether_its_code_is_taken():
+    layer = layers.Lambda(lambda x: x * 2)
+    again = layers.Lambda.from_config(layer.get_config(), safe_mode=False)
+    np.testing.assert_array_equal(again(np.ones((2, 3))), np.full((2, 3), 2))
+
+
+@pytest.mark.parametrize("kind", [layers.Attention, layers.AdditiveAttention])
+def test_the_scores_of_attention_are_what_values_are_weighed_by(kind):
+    """In training, too, as in Keras, where dropout is on."""
+    rng = np.random.default_rng(0)
+    query, value = rng.normal(size=(2, 5, 4)).astype("float32"), rng.normal(size=(2, 6, 4)).astype("float32")
+    y, scores = kind(dropout=0.5, seed=1)([query, value], return_attention_scores=True, training=True)
+    assert (scores == 0).any()
+    np.testing.assert_allclose(y, scores @ value, rtol=1e-4, atol=1e-5)

@@ -147,6 +147,11 @@ def test_symbolic_tensors_have_no_values():
     for read in (np.asarray, ops.convert_to_numpy):  # the class of error is Keras's
         with pytest.raises(ValueError, match="no value"):
             read(x)
+
+    with pytest.raises(ValueError, match="no value"):
+        np.asarray(x)
+    with pytest.raises(NotImplementedError, match="cannot be iterated over"):
+        list(x)
     with pytest.raises(TypeError, match="branch"):
         bool(x)
 
@@ -400,3 +405,35 @@ def test_an_input_spec_that_is_set_is_checked():
     with pytest.raises(ValueError, match=r"expected .*\(None, 4, 3\).*\(2, 3, 3\)"):
         model(np.zeros((2, 3, 3)))
     assert model(np.zeros((2, 4, 3))).shape == (2, 4, 2)
+
+
+def test_an_optional_input_may_be_none():
+    class Sum(layers.Layer):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.dense = layers.Dense(2)
+
+        def call(self, x, more=None):
+            return self.dense(x if more is None else x + more)
+
+    x, more = Input((3,), name="x"), Input((3,), name="more", optional=True)
+    outputs = Sum(name="both")(x, more)
+    a, y = np.ones((4, 3), "float32"), np.zeros((4, 2), "float32")
+    for inputs in ([x, more], {"x": x, "more": more}):
+        model = Model(inputs, outputs)
+        as_inputs = lambda *given: dict(zip(inputs, given, strict=True)) if isinstance(inputs, dict) else [*given]  # noqa: B023, E731
+        for given in (None, a):
+            data = as_inputs(a, given)
+            expected = np.asarray(model.layers[-1](a, given))
+            for found in (model(data), model.predict(data, verbose=0), model.predict_on_batch(data)):
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+        model.compile("sgd", "mse")
+        for given in (None, a):
+            loss = model.evaluate(as_inputs(a, given), y, verbose=0)
+            assert model.train_on_batch(as_inputs(a, given), y) == pytest.approx(loss)
+            model.fit(as_inputs(a, given), y, batch_size=2, verbose=0)
+            model.fit(((as_inputs(a, given), y) for _ in range(2)), verbose=0)
+        with pytest.raises(ValueError, match="input 'x': expected a tensor, got None"):
+            model(as_inputs(None, a))
+        config = next(layer for layer in model.get_config()["layers"] if layer["config"]["name"] == "more")
+        assert config["config"]["optional"] is True

@@ -121,12 +121,15 @@ def test_a_training_goes_on_where_an_epoch_has_no_monitored_value(watch, tmp_pat
 
 
 def test_a_call_that_returns_nothing_is_named():
-    class Forgets(layers.Layer):
+    class Forgets(keras.Model):
         def call(self, inputs):
             keras.ops.relu(inputs)
 
-    with pytest.raises(ValueError, match=r"Forgets\.call: expected it to return tensors, got None"):
-        Forgets()(X)
+    model = Forgets()
+    model.compile("sgd", "mse")
+    for run in (lambda: model.predict(X, verbose=0), lambda: model.fit(X, X, verbose=0)):
+        with pytest.raises(ValueError, match=r"Forgets\.call: expected it to return tensors, got None"):
+            run()
 
 
 def test_a_fixed_batch_takes_a_short_last_one():

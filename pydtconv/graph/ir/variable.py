@@ -132,8 +132,31 @@ class Variable(Operators):
         self.path = name
         self.trainable = trainable
         self.aggregation = aggregation or "none"
-        self.regularizer: Any = None
-        self.constraint: Any = None
+        self.regularizer = None
+        self.constraint = None
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if value is not None and not callable(value):
+            raise ValueError(f"variable {self.path!r}: {name}: expected a function or None, got {value!r}")
+        return value
+
+    @property
+    def regularizer(self) -> Any:
+        """What adds to the loss, a function of the variable, or None."""
+        return self._regularizer
+
+    @regularizer.setter
+    def regularizer(self, value: Any) -> None:
+        self._regularizer = self._checked("regularizer", value)
+
+    @property
+    def constraint(self) -> Any:
+        """What changes the variable after each update, a function of it, or None."""
+        return self._constraint
+
+    @constraint.setter
+    def constraint(self, value: Any) -> None:
+        self._constraint = self._checked("constraint", value)
 
     @property
     def trainable(self) -> bool:
