@@ -195,3 +195,25 @@ def test_unknown_values_by_fingerprints():
     np.testing.assert_array_equal(salted(many), hashed(many))
     with pytest.raises(ValueError, match="of arrays alone, got a tensor"):
         layer(pydtconv.Input((1,), dtype="int64"))
+
+
+@pytest.mark.parametrize("mode", ["int", "one_hot", "multi_hot", "count"])
+@pytest.mark.parametrize("shape", [(4,), (4, 2)])
+def test_discretization_has_a_shape_before_adapt(mode, shape):
+    layer = layers.Discretization(num_bins=5, output_mode=mode)
+    inputs = pydtconv.Input(shape)
+    outputs = layer(inputs)
+    assert layer.compute_output_shape((None, *shape)) == outputs.shape
+    model = pydtconv.Model(inputs, outputs)
+    x = np.random.default_rng(0).normal(size=(20, *shape)).astype("float32")
+    with pytest.raises(ValueError, match="call adapt"):
+        model(x)
+    layer.adapt(x)
+    found = model.predict(x, verbose=0)
+    assert (found.shape, found.dtype) == ((20, *outputs.shape[1:]), outputs.dtype)
+    np.testing.assert_array_equal(found, layers.Discretization(layer.bin_boundaries, output_mode=mode)(x))
+
+
+def test_normalization_adapts_to_arrays_alone():
+    with pytest.raises(TypeError, match="Normalization 'numbers': adapt: expected arrays, got 42"):
+        layers.Normalization(name="numbers").adapt(iter([42]))

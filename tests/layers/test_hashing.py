@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import layers
+from pydtconv import Model, layers
 from pydtconv.utils.fingerprints import fingerprint64, siphash24
 
 LETTERS = [["A"], ["B"], ["C"], ["D"], ["E"]]
@@ -72,7 +72,7 @@ def test_crosses_are_those_that_keras_documents():
         (lambda: layers.Hashing(0), "num_bins"),
         (lambda: layers.Hashing(3, salt=[1, 2, 3]), "salt: expected one or two numbers"),
         (lambda: layers.Hashing(3)(np.array([0.5])), "expected integers or strings, got an array of float64"),
-        (lambda: layers.Hashing(3)(layers.Input((1,))), "expected an array, got a symbolic tensor"),
+        (lambda: layers.Hashing(3, dtype="float32"), "dtype: expected one of integers with output_mode='int'"),
         (lambda: layers.HashedCrossing(5, output_mode="count"), "output_mode: expected one of int, one_hot"),
         (lambda: layers.HashedCrossing(5)([FEATURES[0]]), "expected a list of two features or more"),
         (lambda: layers.HashedCrossing(5)((FEATURES[0], FEATURES[1][:4])), "expected features of one shape"),
@@ -97,3 +97,43 @@ def test_shapes_are_those_of_results(mode, shape):
         crossing = layers.HashedCrossing(5, output_mode=mode)
         found = crossing([np.ones(shape, "int32")] * 2)
         assert crossing.compute_output_shape([shape, shape]) == np.shape(found)
+
+
+@pytest.mark.parametrize("mode", ["int", "one_hot", "multi_hot", "count"])
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (3, 4)])
+def test_tensors_have_the_bins_of_arrays(mode, shape):
+    layer = layers.Hashing(5, output_mode=mode, mask_value=2)
+    x = np.random.default_rng(0).integers(-(2**40), 2**40, (6, *shape))
+    x[0] = 2
+    inputs = layers.Input(shape, dtype="int64")
+    outputs = layer(inputs)
+    assert outputs.shape == layer.compute_output_shape((None, *shape))
+    model = Model(inputs, outputs)
+    expected = np.asarray(layer(x))
+    assert outputs.dtype == expected.dtype.name == ("int64" if mode == "int" else "float32")
+    for found in (model.predict(x, verbose=0), model(x), Model.from_config(model.get_config())(x)):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_crosses_of_tensors():
+    pair = [layers.Input((1,), dtype="int32"), layers.Input((1,), dtype="int32")]
+    for mode in ("int", "one_hot"):
+        layer = layers.HashedCrossing(7, output_mode=mode)
+        given = [np.arange(9, dtype="int32")[:, None], np.arange(9, dtype="int32")[:, None] * 3]
+        np.testing.assert_array_equal(Model(pair, layer(pair)).predict(given, verbose=0), layer(given))
+
+
+def test_floats_of_an_input_have_to_be_integers():
+    """An Input is of floats where it says nothing else."""
+    inputs = layers.Input((1,))
+    model = Model(inputs, layers.Hashing(9)(inputs))
+    x = np.arange(12)[:, None]
+    np.testing.assert_array_equal(model.predict(x, verbose=0), layers.Hashing(9)(x))
+    for wrong in (0.5, 2.0**24):
+        with pytest.raises(ValueError, match="expected integers, got floats that are none"):
+            model.predict(np.array([[wrong]]), verbose=0)
+
+
+def test_strings_are_for_arrays():
+    with pytest.raises(TypeError, match="got 'string': layers of words are called on arrays"):
+        layers.Input((1,), dtype="string")

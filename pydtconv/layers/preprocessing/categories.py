@@ -11,6 +11,7 @@ from pydtconv import config, ops
 from pydtconv.dtypes import real
 from pydtconv.layers.arguments import positive
 from pydtconv.layers.layer import Layer
+from pydtconv.layers.symbolic import KerasTensor, infer_outputs
 from pydtconv.serialization.configurable import builtin
 
 #: how indices are handed out: as they are, or as vectors of the classes
@@ -128,7 +129,7 @@ class Discretization(Layer):
         self.bin_boundaries = np.quantile(values.astype("float64"), shares).tolist()
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
+        config = super().get_config() | {"dtype": self.dtype_policy.name}  # as Keras has it, here
         config.pop("trainable")
         return config
 
@@ -141,11 +142,22 @@ class Discretization(Layer):
             layer.bin_boundaries = [float(edge) for edge in config["bin_boundaries"]]
         return layer
 
+    def compute_output_spec(self, inputs: Any) -> Any:
+        """The symbolic outputs, before `adapt`, too."""
+        return infer_outputs(self._binned, (inputs, self.bin_boundaries or range((self.num_bins or 1) - 1)), {})
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The output's shape, before `adapt`, too."""
+        return self.compute_output_spec(KerasTensor(input_shape, self.dtype)).shape
+
     def call(self, inputs: Any) -> Any:
         if self.bin_boundaries is None:
             raise ValueError(f"Discretization {self.name!r}: call adapt(data) first: it has no boundaries yet")
+        return self._binned(inputs, self.bin_boundaries)
+
+    def _binned(self, inputs: Any, boundaries: Sequence[float]) -> Any:
         kind = real(str(inputs.dtype))
-        edges = np.asarray(self.bin_boundaries, kind if kind.startswith("float") else "float64")
+        edges = np.asarray(boundaries, kind if kind.startswith("float") else "float64")
         indices = ops.digitize(inputs, tuple(edges.tolist()))
-        found = encoded(self.name, indices, self.output_mode, len(self.bin_boundaries) + 1, dtype=self.dtype)
+        found = encoded(self.name, indices, self.output_mode, len(boundaries) + 1, dtype=self.dtype)
         return found if self.output_mode == "int" else ops.cast(found, self.compute_dtype)

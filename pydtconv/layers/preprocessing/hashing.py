@@ -1,4 +1,4 @@
-"""Categories without a vocabulary: Hashing and HashedCrossing, of arrays, before a model."""
+"""Categories without a vocabulary: Hashing and HashedCrossing, of arrays, and of tensors of integers."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import config, ops, tree
+from pydtconv.dtype_policies import INTEGERS
 from pydtconv.layers.arguments import positive, refuse
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.preprocessing.categories import MODES, check_mode, encoded
-from pydtconv.layers.symbolic import KerasTensor
+from pydtconv.ops.functions.tables.hashing import bins, cross_bins, hash_bins
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.fingerprints import fingerprint64, fingerprint_cat64, key_of, string_bin
-
-#: what the fingerprint of a cross begins with, as TensorFlow has it
-_CROSS_KEY = 0xDECAFCAFFE
+from pydtconv.utils.fingerprints import key_of
 
 
-def _categories(layer: Layer, values: Any) -> np.ndarray:
-    """Integers or strings as an array of objects: int or str."""
+def _categories(layer: Layer, values: Any) -> Any:
+    """Integers or strings as an array, of objects for strings; tensors as they are."""
     if hasattr(values, "apply_op"):
-        raise ValueError(f"{type(layer).__name__} {layer.name!r}: expected an array, got a symbolic tensor")
+        return values
     array = np.asarray(values)
     if array.dtype.kind not in "iuUSO":
         raise ValueError(
@@ -29,11 +28,16 @@ def _categories(layer: Layer, values: Any) -> np.ndarray:
         )
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
-    return array.astype(object)
+    return array if array.dtype.kind in "iu" else array.astype(object)
+
+
+def _dtype(dtype: Any, output_mode: str) -> Any:
+    """The dtype that is given, by default int64 for bins and floatx for vectors."""
+    return ("int64" if output_mode == "int" else config.floatx()) if dtype is None else dtype
 
 
 class _Hashed(Layer):
-    """What is called with arrays: `_bins` gives their bins."""
+    """Base: `_bins` gives the bins of what it is called with."""
 
     num_bins: int
     output_mode: str
@@ -41,24 +45,24 @@ class _Hashed(Layer):
     def _start(self, num_bins: Any, output_mode: str, modes: Sequence[str], sparse: bool) -> None:
         kind = type(self).__name__
         refuse(kind, sparse=sparse or None)
+        if output_mode == "int" and self.compute_dtype not in INTEGERS:
+            raise ValueError(f"{kind}: dtype: expected one of integers with output_mode='int', got {self.dtype!r}")
         self.num_bins = positive(kind, "num_bins", num_bins)
         self.output_mode = check_mode(kind, output_mode, modes)
         self.sparse = False
         self.autocast = False
         self._pydt_needs_no_build()
 
-    def _bins(self, inputs: Any) -> np.ndarray:
+    def _bins(self, inputs: Any) -> Any:
         raise NotImplementedError
 
-    def compute_output_shape(self, input_shape: Sequence[Any]) -> tuple[int | None, ...]:
-        """The shape of what arrays of this shape, or the features of these shapes, become."""
-        several = bool(input_shape) and isinstance(input_shape[0], (list, tuple))
-        indices = KerasTensor(input_shape[0] if several else input_shape, "int64")
-        found: tuple[int | None, ...] = encoded(self.name, indices, self.output_mode, self.num_bins).shape
-        return found
-
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        return encoded(self.name, self._bins(inputs), self.output_mode, self.num_bins)
+        symbolic = any(hasattr(leaf, "apply_op") for leaf in tree.flatten(inputs))
+        return super().__call__(inputs, *args, **kwargs) if symbolic else self.call(inputs)
+
+    def call(self, inputs: Any) -> Any:
+        found = encoded(self.name, self._bins(inputs), self.output_mode, self.num_bins)
+        return ops.cast(found, self.compute_dtype)
 
 
 @builtin
@@ -78,22 +82,15 @@ class Hashing(_Hashed):
         sparse: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{**kwargs, "dtype": _dtype(kwargs.get("dtype"), output_mode)})
         self._start(num_bins, output_mode, MODES, sparse)
         self.mask_value = mask_value
         self.salt = key_of("Hashing", salt)
 
-    def _bins(self, inputs: Any) -> np.ndarray:
-        masked = int(self.mask_value is not None and self.num_bins > 1)
-        count = self.num_bins - masked
-
-        def bin_of(value: Any) -> int:
-            if masked and value == self.mask_value:
-                return 0
-            return string_bin(str(value), count, self.salt) + masked
-
-        values = _categories(self, inputs)
-        return np.array([bin_of(value) for value in values.reshape(-1)], "int64").reshape(values.shape)
+    def _bins(self, inputs: Any) -> Any:
+        values, salt = _categories(self, inputs), None if self.salt is None else tuple(self.salt)
+        settings = {"num_bins": self.num_bins, "mask_value": self.mask_value, "salt": salt}
+        return bins("hash_bins", [values], **settings) if hasattr(values, "apply_op") else hash_bins(values, **settings)
 
 
 @builtin
@@ -109,25 +106,18 @@ class HashedCrossing(_Hashed):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(name=name, dtype=dtype, **kwargs)
+        super().__init__(name=name, dtype=_dtype(dtype, output_mode), **kwargs)
         self._start(num_bins, output_mode, MODES[:2], sparse)
 
-    def _bins(self, inputs: Any) -> np.ndarray:
+    def _bins(self, inputs: Any) -> Any:
         if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:
             raise ValueError(f"HashedCrossing {self.name!r}: expected a list of two features or more, got {inputs!r}")
         features = [_categories(self, feature) for feature in inputs]
-        shapes = [feature.shape for feature in features]
+        shapes = [tuple(feature.shape) for feature in features]
         if len(set(shapes)) > 1 or len(shapes[0]) > 2 or shapes[0][1:] not in ((), (1,)):
             raise ValueError(
                 f"HashedCrossing {self.name!r}: expected features of one shape, (), (n,) or (n, 1), got {shapes}"
             )
-
-        def bin_of(values: Sequence[Any]) -> int:
-            number = _CROSS_KEY
-            for value in values:
-                own = fingerprint64(value.encode()) if isinstance(value, str) else int(value) % (1 << 64)
-                number = fingerprint_cat64(number, own)
-            return number % self.num_bins
-
-        columns = zip(*(feature.reshape(-1) for feature in features), strict=True)
-        return np.array([bin_of(values) for values in columns], "int64").reshape(shapes[0])
+        if any(hasattr(feature, "apply_op") for feature in features):
+            return bins("cross_bins", features, num_bins=self.num_bins)
+        return cross_bins(*features, num_bins=self.num_bins)

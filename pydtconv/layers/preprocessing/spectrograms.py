@@ -31,6 +31,8 @@ class STFTSpectrogram(Layer):
     fft_length: a power of 2, at least frame_length.  expand_dims: (batch, frames, bins, channels) instead.
     """
 
+    computes_integers = False
+
     def __init__(
         self,
         mode: str = "log",
@@ -58,6 +60,8 @@ class STFTSpectrogram(Layer):
             raise ValueError(f"{kind}: frame_step: expected 1 to frame_length = {frame_length}, got {frame_step}")
         if fft_length is not None and (fft_length < frame_length or fft_length & (fft_length - 1)):
             raise ValueError(f"{kind}: fft_length: expected a power of 2 from {frame_length} on, got {fft_length}")
+        claim(8 * frame_length, f"STFTSpectrogram: a window of {frame_length} numbers")
+        window_of(window, frame_length, periodic)  # whether it can be
         self.mode, self.window, self.periodic, self.scaling = mode, window, periodic, scaling
         check(f"{kind}: fft_length", fft_length)
         self.frame_step, self.fft_length, self.padding = frame_step, fft_length, padding
