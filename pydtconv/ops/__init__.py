@@ -35,6 +35,7 @@ from pydtconv.ops.softmax import LogSoftmax, Softmax
 
 # functions after the operators: `linear` and `softmax` are files too, and the functions are what is meant
 # isort: split
+from pydtconv.ops import augment_moves as _augment_moves
 from pydtconv.ops import augment_policies as _augment_policies
 from pydtconv.ops.augment import Augment
 from pydtconv.ops.functions.activation import *

@@ -1,7 +1,4 @@
-"""Changes of images that move pixels: what is drawn and what is done with it apart, so that masks and boxes follow.
-
-`DRAWN[kind]` gives the numbers (n, k) of images, `MOVED[kind]` images moved by such numbers.
-"""
+"""Changes of images that move pixels, by which masks and boxes move, too: more rows of augment.py's table."""
 
 from __future__ import annotations
 
@@ -11,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.augment import TRANSFORMS, Generators
+from pydtconv.ops.augment import Change, Generators, Numbers, chosen, draws, enter, signs
 from pydtconv.ops.functions.tables import image_geometry
 from pydtconv.ops.functions.tables.sampling import transformed
 
 _ORDERS = {"nearest": 0, "bilinear": 1}
-
-
-def _draws(rngs: Generators, low: float, high: float) -> np.ndarray:
-    return np.array([rng.uniform(low, high) for rng in rngs])
 
 
 def _affine(x: np.ndarray, rows: list[Any], interpolation: str, fill_mode: str, fill_value: float) -> np.ndarray:
@@ -27,109 +20,124 @@ def _affine(x: np.ndarray, rows: list[Any], interpolation: str, fill_mode: str, 
     return transformed(x, np.stack(columns, 1), _ORDERS[interpolation], fill_mode, fill_value)
 
 
-def _turns(shape: Any, rngs: Generators, factor: Any) -> np.ndarray:
-    """(n, 1): shares of a full turn."""
-    return _draws(rngs, *factor)[:, None]
+def _angles(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
+    """angle: (n,), in degrees."""
+    return {"angle": draws(rngs, *factor) * 360}
 
 
-def _rotated(x: np.ndarray, numbers: np.ndarray, **filling: Any) -> np.ndarray:
-    angle = numbers[:, 0] * 2 * math.pi
+def _rotated(x: np.ndarray, numbers: Numbers, factor: Any, **filling: Any) -> np.ndarray:
+    angle = numbers["angle"] * (math.pi / 180)
     cosine, sine, right, bottom = np.cos(angle), np.sin(angle), x.shape[2] - 1, x.shape[1] - 1
     across = (right - (cosine * right - sine * bottom)) / 2
     down = (bottom - (sine * right + cosine * bottom)) / 2
     return _affine(x, [cosine, -sine, across, sine, cosine, down], **filling)
 
 
-def _ways(shape: Any, rngs: Generators, height: Any, width: Any) -> np.ndarray:
-    """(n, 2): pixels along x and y."""
-    down, across = _draws(rngs, *height) * shape[1], _draws(rngs, *width) * shape[2]
-    return np.stack([across, down], 1)
+def _ways(shape: Any, rngs: Generators, height: Any, width: Any, **_: Any) -> Numbers:
+    """translations: (n, 2), pixels along x and y."""
+    down, across = draws(rngs, *height) * shape[1], draws(rngs, *width) * shape[2]
+    return {"translations": np.stack([across, down], 1)}
 
 
-def _translated(x: np.ndarray, numbers: np.ndarray, **filling: Any) -> np.ndarray:
-    return _affine(x, [1, 0, -numbers[:, 0], 0, 1, -numbers[:, 1]], **filling)
+def _translated(x: np.ndarray, numbers: Numbers, height: Any, width: Any, **filling: Any) -> np.ndarray:
+    across, down = numbers["translations"].T
+    return _affine(x, [1, 0, -across, 0, 1, -down], **filling)
 
 
-def _zooms(shape: Any, rngs: Generators, height: Any, width: Any) -> np.ndarray:
-    """(n, 2): extents of what is seen as shares of the image's, along x and y."""
-    down = 1 + _draws(rngs, *height)
-    across = down if width is None else 1 + _draws(rngs, *width)
-    return np.stack([across, down], 1)
+def _zooms(shape: Any, rngs: Generators, height: Any, width: Any, **_: Any) -> Numbers:
+    """Each (n, 1): extents of what is seen as shares of the image's."""
+    down = 1 + draws(rngs, *height)
+    across = down if width is None else 1 + draws(rngs, *width)
+    return {"height_zoom": down[:, None], "width_zoom": across[:, None]}
 
 
-def _zoomed(x: np.ndarray, numbers: np.ndarray, **filling: Any) -> np.ndarray:
-    across, down = numbers.T
+def _zoomed(x: np.ndarray, numbers: Numbers, height: Any, width: Any, **filling: Any) -> np.ndarray:
+    across, down = numbers["width_zoom"][:, 0], numbers["height_zoom"][:, 0]
     left, top = (x.shape[2] - 1) / 2 * (1 - across), (x.shape[1] - 1) / 2 * (1 - down)
     return _affine(x, [across, 0, left, 0, down, top], **filling)
 
 
-def _shears(shape: Any, rngs: Generators, x_factor: Any, y_factor: Any) -> np.ndarray:
-    """(n, 2): along x and y."""
-    sign = np.where(_draws(rngs, 0, 1) > 0.5, -1.0, 1.0)
-    across, down = sign * _draws(rngs, *x_factor), sign * _draws(rngs, *y_factor)
-    return np.stack([across, down], 1)
+def _shears(shape: Any, rngs: Generators, x_factor: Any, y_factor: Any, **_: Any) -> Numbers:
+    """shear_factor: (n, 2), along x and y."""
+    sign = signs(rngs)
+    across, down = sign * draws(rngs, *x_factor), sign * draws(rngs, *y_factor)
+    return {"shear_factor": np.stack([across, down], 1)}
 
 
-def _sheared(x: np.ndarray, numbers: np.ndarray, **filling: Any) -> np.ndarray:
-    return _affine(x, [1, numbers[:, 0], 0, numbers[:, 1], 1, 0], **filling)
+def _sheared(x: np.ndarray, numbers: Numbers, x_factor: Any, y_factor: Any, **filling: Any) -> np.ndarray:
+    across, down = numbers["shear_factor"].T
+    return _affine(x, [1, across, 0, down, 1, 0], **filling)
 
 
-def _views(shape: Any, rngs: Generators, factor: Any, scale: float) -> np.ndarray:
-    """(n, 10): whether to, and the projective transform of an image's places to those after it, by rows.
-
-    The corners are moved by up to half of scale of their distance from the first one.
-    """
+def _views(shape: Any, rngs: Generators, factor: Any, scale: float, **_: Any) -> Numbers:
+    """Corners (n, 4, 2), moved by up to half of scale of their distance from the first one."""
     right, bottom = shape[2] - 1, shape[1] - 1
-    corners = np.array([[0, 0], [right, 0], [0, bottom], [right, bottom]], np.float64)
-    found = np.zeros((len(rngs), 10))
-    found[:, 1::4] = 1
-    for numbers, rng in zip(found, rngs, strict=True):
-        if rng.random() < rng.uniform(*factor):
-            ends = corners * (1 + rng.uniform(-0.5 * scale, 0.5 * scale, (4, 2)))
-            back = np.append(image_geometry.homography(corners[None], ends[None])[0], 1).reshape(3, 3)
-            numbers[0], numbers[1:] = 1, np.linalg.inv(back).reshape(-1)
-    return found
+    apply = chosen(rngs, factor)
+    start = np.array([[[0, 0], [right, 0], [0, bottom], [right, bottom]]] * len(rngs), np.float64)
+    moves = [rng.uniform(-0.5 * scale, 0.5 * scale, (4, 2)) for rng in rngs]
+    return {"apply_perspective": apply, "start_points": start, "end_points": start * (1 + np.stack(moves))}
 
 
-def _viewed(x: np.ndarray, numbers: np.ndarray, interpolation: str, fill_value: float) -> np.ndarray:
+def _viewed(x: np.ndarray, numbers: Numbers, interpolation: str, fill_value: float, **_: Any) -> np.ndarray:
     result = np.array(x)
-    for i in np.flatnonzero(numbers[:, 0]):
-        back = np.linalg.inv(numbers[i, 1:].reshape(3, 3))
-        transform = (back / back[2, 2]).reshape(-1)[None, :8].astype("float32")
-        result[i] = transformed(x[i : i + 1], transform, _ORDERS[interpolation], "constant", fill_value)[0]
+    seen = np.flatnonzero(numbers["apply_perspective"])
+    back = image_geometry.homography(*(numbers[name][seen] for name in ("start_points", "end_points")))
+    for i, transform in zip(seen, back.astype("float32"), strict=True):
+        result[i] = transformed(x[i : i + 1], transform[None], _ORDERS[interpolation], "constant", fill_value)[0]
     return result
 
 
-#: by kind: the numbers of images of a shape, and what these do to images
-DRAWN: dict[str, Callable[..., np.ndarray]] = {
-    "perspective": _views,
-    "rotation": _turns,
-    "shear": _shears,
-    "translation": _ways,
-    "zoom": _zooms,
-}
-MOVED: dict[str, Callable[..., np.ndarray]] = {
-    "perspective": _viewed,
-    "rotation": _rotated,
-    "shear": _sheared,
-    "translation": _translated,
-    "zoom": _zoomed,
-}
-_FILLING = ("interpolation", "fill_mode", "fill_value")
+def _view_columns(numbers: Numbers, **_: Any) -> np.ndarray:
+    """(n, 10): whether to, and the projective transform of an image's places to those after it, by rows."""
+    apply = np.asarray(numbers["apply_perspective"], bool)
+    found = np.zeros((len(apply), 10))
+    found[:, 0], found[:, 1::4] = apply, 1
+    if apply.any():
+        back = image_geometry.homography(numbers["start_points"][apply], numbers["end_points"][apply])
+        matrices = np.concatenate([back, np.ones((len(back), 1))], 1).reshape(-1, 3, 3)
+        found[apply, 1:] = np.linalg.inv(matrices).reshape(-1, 9)
+    return found
 
 
-def drawn(kind: str, x: np.ndarray, rngs: Generators, settings: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
-    """The numbers of images, and the settings by which places without a pixel are filled."""
-    own = {key: value for key, value in settings.items() if key not in _FILLING}
-    return DRAWN[kind](x.shape, rngs, **own), {key: settings[key] for key in _FILLING if key in settings}
+def _distortions(shape: Any, rngs: Generators, factor: Any, scale: Any, **_: Any) -> Numbers:
+    """seed: of the noise of each image."""
+    numbers = {"apply_transform": chosen(rngs, factor), "distortion_factor": draws(rngs, *scale)}
+    return {**numbers, "seed": np.array([rng.integers(2**63) for rng in rngs])}
 
 
-def _row(kind: str) -> Callable[..., np.ndarray]:
-    def transform(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
-        numbers, filling = drawn(kind, x, rngs, settings)
-        return MOVED[kind](x, numbers, **filling)
+def _distorted(
+    x: np.ndarray, numbers: Numbers, factor: Any, scale: Any, value_range: Any, interpolation: str, **filling: Any
+) -> np.ndarray:
+    result, (n, h, w, _) = np.array(x), x.shape
+    amounts, seeds = (np.broadcast_to(numbers[name], (n,)) for name in ("distortion_factor", "seed"))
+    for i in np.flatnonzero(numbers["apply_transform"] & (amounts > 0)):
+        rng = np.random.Generator(np.random.Philox(key=int(seeds[i])))
+        alpha, sigma = max(h, w) * 0.1 * amounts[i], min(h, w) * 0.05 * amounts[i]
+        moved = image_geometry.elastic(x[i : i + 1], [rng], alpha, sigma, _ORDERS[interpolation], **filling)
+        result[i] = np.clip(moved[0], *value_range)
+    return result
 
-    return transform
+
+def _moving(
+    draw: Callable[..., Numbers], move: Callable[..., np.ndarray], columns: Callable[..., np.ndarray] | None
+) -> Change:
+    """A change that moves masks as it moves images, to the nearest pixels."""
+
+    def masks(x: np.ndarray, numbers: Numbers, **settings: Any) -> np.ndarray:
+        return move(x, numbers, **{**settings, "interpolation": "nearest"})
+
+    return Change(draw, move, masks, columns)
 
 
-TRANSFORMS.update({kind: _row(kind) for kind in DRAWN})
+enter(
+    {
+        "elastic": _moving(_distortions, _distorted, None),
+        "perspective": _moving(_views, _viewed, _view_columns),
+        "rotation": _moving(_angles, _rotated, lambda numbers, **_: numbers["angle"][:, None]),
+        "shear": _moving(_shears, _sheared, lambda numbers, **_: numbers["shear_factor"]),
+        "translation": _moving(_ways, _translated, lambda numbers, **_: numbers["translations"]),
+        "zoom": _moving(
+            _zooms, _zoomed, lambda numbers, **_: np.concatenate([numbers["width_zoom"], numbers["height_zoom"]], 1)
+        ),
+    }
+)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.augment import TRANSFORMS, Generators
-from pydtconv.ops.augment_moves import DRAWN, MOVED, drawn
-from pydtconv.ops.functions.tables import image_geometry
+from pydtconv.ops.augment import CHANGES, TRANSFORMS, Change, Generators, Numbers, enter
 from pydtconv.ops.functions.tables.image_contrast import clahe
 
 #: kinds with their settings, as an operator keeps them
 Policies = Sequence[tuple[str, Sequence[tuple[str, Any]]]]
+#: changes that follow each other: the place of each among the policies, and its numbers
+Chain = Sequence[tuple[int, Numbers]]
 
 
-def _auto_contrast(x: np.ndarray, rngs: Generators, value_range: Any) -> np.ndarray:
+def _auto_contrast(x: np.ndarray, numbers: Numbers, value_range: Any) -> np.ndarray:
     """Each channel of each image stretched to the whole range; one of a single value stays."""
     low, high = x.min((1, 2), keepdims=True), x.max((1, 2), keepdims=True)
     first, last = value_range
@@ -26,7 +25,7 @@ def _auto_contrast(x: np.ndarray, rngs: Generators, value_range: Any) -> np.ndar
     return np.where(high > low, stretched, x)
 
 
-def _equalization(x: np.ndarray, rngs: Generators, value_range: Any, bins: int) -> np.ndarray:
+def _equalization(x: np.ndarray, numbers: Numbers, value_range: Any, bins: int) -> np.ndarray:
     """Values by their rank among those of a channel of the batch, as Keras has it."""
     first, last = value_range
     pixels = (x - first) * (255 / (last - first))
@@ -44,15 +43,23 @@ def _equalization(x: np.ndarray, rngs: Generators, value_range: Any, bins: int) 
     return result * ((last - first) / 255) + first
 
 
-def _clahe(x: np.ndarray, rngs: Generators, value_range: Any, clip_limit: float, tile_grid_size: Any) -> np.ndarray:
+def _clahe(x: np.ndarray, numbers: Numbers, value_range: Any, clip_limit: float, tile_grid_size: Any) -> np.ndarray:
     """By the histograms of tiles."""
     return clahe(x, value_range, clip_limit, tile_grid_size)
 
 
-def _in_turn(x: np.ndarray, rngs: Generators, policies: Policies) -> np.ndarray:
+def _nothing(shape: Any, rngs: Generators, **_: Any) -> Numbers:
+    return {}
+
+
+def _of_all(shape: Any, rngs: Generators, policies: Policies) -> Numbers:
+    return {"transforms": [CHANGES[kind].draw(shape, rngs, **dict(settings)) for kind, settings in policies]}
+
+
+def _in_turn(x: np.ndarray, numbers: Numbers, policies: Policies) -> np.ndarray:
     """One behind the other."""
-    for kind, settings in policies:
-        x = TRANSFORMS[kind](x, rngs, **dict(settings))
+    for (kind, settings), own in zip(policies, numbers["transforms"], strict=True):
+        x = CHANGES[kind].images(x, own, **dict(settings))
     return x
 
 
@@ -62,109 +69,98 @@ CODES = {"rotation": 1, "shear": 2, "translation": 3}
 PER_CHANGE = 3
 
 
-def _moved(
-    image: np.ndarray, mask: np.ndarray | None, rngs: Generators, kind: str, settings: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Images changed by one kind, their masks by the same draw and to the nearest pixels, and the numbers drawn."""
-    if kind not in DRAWN:
-        return TRANSFORMS[kind](image, rngs, **settings), mask, np.zeros((len(image), 0))
-    numbers, filling = drawn(kind, image, rngs, settings)
-    if mask is not None:
-        mask = MOVED[kind](mask, numbers, **{**filling, "interpolation": "nearest"})
-    return MOVED[kind](image, numbers, **filling), mask, numbers
+def _chain(shape: Any, rng: np.random.Generator, policies: Policies, depth: int) -> Chain:
+    """So many changes of one image."""
+    found = []
+    for _ in range(depth):
+        index = int(rng.integers(len(policies)))
+        kind, settings = policies[index]
+        found.append((index, CHANGES[kind].draw((1, *shape[1:]), [rng], **dict(settings))))
+    return found
 
 
-def _chosen(
-    image: np.ndarray, mask: np.ndarray | None, rng: np.random.Generator, policies: Policies, depth: int
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """One image (1, h, w, c), changed by so many that are drawn, its mask, and PER_CHANGE numbers of each."""
-    told = np.zeros((depth, PER_CHANGE))
-    for row in told:
-        kind, settings = policies[int(rng.integers(len(policies)))]
-        image, mask, numbers = _moved(image, mask, [rng], kind, dict(settings))
-        row[0] = CODES.get(kind, 0)
-        row[1 : 1 + numbers.size] = numbers.reshape(-1)
-    return image, mask, told.reshape(1, -1)
+def _along(part: str, x: np.ndarray, chain: Chain, policies: Policies) -> np.ndarray:
+    """An image (1, h, w, c), or its mask, after a chain of changes.  part: "images" or "masks"."""
+    for index, numbers in chain:
+        kind, settings = policies[index]
+        x = getattr(CHANGES[kind], part)(x, numbers, **dict(settings))
+    return x
 
 
-def _rand_augmented(
-    x: np.ndarray, masks: np.ndarray | None, rngs: Generators, policies: Policies, num_ops: int
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    one = [
-        _chosen(x[i : i + 1], None if masks is None else masks[i : i + 1], rng, policies, num_ops)
-        for i, rng in enumerate(rngs)
-    ]
-    images, changed, numbers = zip(*one, strict=True)
-    return np.concatenate(images), None if masks is None else np.concatenate(changed), np.concatenate(numbers)
+def _chains(shape: Any, rngs: Generators, policies: Policies, num_ops: int) -> Numbers:
+    """chain_transforms: a chain for each image."""
+    return {"chain_transforms": [_chain(shape, rng, policies, num_ops) for rng in rngs]}
 
 
-def _rand_augment(x: np.ndarray, rngs: Generators, policies: Policies, num_ops: int) -> np.ndarray:
+def _rand_augment(part: str) -> Callable[..., np.ndarray]:
     """Cubuk et al. (2020)."""
-    return _rand_augmented(x, None, rngs, policies, num_ops)[0]
+
+    def change(x: np.ndarray, numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
+        chains = enumerate(numbers["chain_transforms"])
+        return np.concatenate([_along(part, x[i : i + 1], chain, policies) for i, chain in chains])
+
+    return change
 
 
-def _aug_mixed(
-    x: np.ndarray,
-    masks: np.ndarray | None,
-    rngs: Generators,
-    policies: Policies,
-    num_chains: int,
-    chain_depth: int,
-    alpha: float,
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    images, changed = np.empty_like(x), None if masks is None else np.empty_like(masks)
-    for i, rng in enumerate(rngs):
-        image, mask = x[i : i + 1], None if masks is None else masks[i : i + 1]
-        weights, share = rng.dirichlet([alpha] * num_chains), rng.beta(alpha, alpha)
-        chains = [_chosen(image, mask, rng, policies, int(rng.integers(1, chain_depth + 1))) for _ in weights]
-        for part, given, result in ((0, image, images), (1, mask, changed)):
-            if given is not None and result is not None:
-                mixed = sum(weight * np.asarray(chain[part]) for weight, chain in zip(weights, chains, strict=True))
-                result[i] = (share * given + (1 - share) * mixed)[0]
-    return images, changed, np.zeros((len(x), 0))
+def _chain_columns(numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
+    """PER_CHANGE numbers of each change of an image."""
+    chains = numbers["chain_transforms"]
+    found = np.zeros((len(chains), len(chains[0]) if chains else 0, PER_CHANGE))
+    for row, chain in zip(found, chains, strict=True):
+        for column, (index, own) in zip(row, chain, strict=True):
+            kind, settings = policies[index]
+            columns = CHANGES[kind].columns
+            if columns is not None:
+                moves = columns(own, **dict(settings))[0]
+                column[0], column[1 : 1 + moves.size] = CODES[kind], moves
+    return found.reshape(len(found), -1)
 
 
-def _aug_mix(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
+def _weighted_chains(
+    shape: Any, rngs: Generators, policies: Policies, num_chains: int, chain_depth: int, alpha: float
+) -> Numbers:
+    """chain_transforms: chains for each image; chain_mixing_weights: of each chain; weight_sample: of the image."""
+    weights, shares, chains = [], [], []
+    for rng in rngs:
+        weights.append(rng.dirichlet([alpha] * num_chains))
+        shares.append(rng.beta(alpha, alpha))
+        chains.append([_chain(shape, rng, policies, int(rng.integers(1, chain_depth + 1))) for _ in range(num_chains)])
+    return {
+        "chain_mixing_weights": np.array(weights),
+        "weight_sample": np.array(shares),
+        "chain_transforms": chains,
+    }
+
+
+def _aug_mix(part: str) -> Callable[..., np.ndarray]:
     """m x + (1 - m) sum(w_i chain_i(x)), w of Dirichlet's, m of the beta distribution; Hendrycks et al. (2020)."""
-    return _aug_mixed(x, None, rngs, **settings)[0]
+
+    def change(x: np.ndarray, numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
+        result = np.empty_like(x)
+        drawn = zip(
+            *(numbers[name] for name in ("chain_mixing_weights", "weight_sample", "chain_transforms")), strict=True
+        )
+        for i, (weights, share, chains) in enumerate(drawn):
+            own = x[i : i + 1]
+            mixed = sum(w * _along(part, own, chain, policies) for w, chain in zip(weights, chains, strict=True))
+            result[i] = (share * own + (1 - share) * mixed)[0]
+        return result
+
+    return change
 
 
 def _with_masks(
     x: np.ndarray, rngs: Generators, kind: str, settings: Sequence[tuple[str, Any]], channels: int, numbers: int
 ) -> np.ndarray:
     """Images of so many channels and behind them their masks, and the numbers drawn for each image as last channels."""
-    parts = np.split(x, [channels, x.shape[-1] - numbers], -1)
-    image, mask, own = parts[0], parts[1] if parts[1].shape[-1] else None, dict(settings)
-    if kind == "rand_augment":
-        found = _rand_augmented(image, mask, rngs, **own)
-    elif kind == "aug_mix":
-        found = _aug_mixed(image, mask, rngs, **own)
-    elif kind == "elastic":
-        again = [copy.deepcopy(rng) for rng in rngs]
-        to_nearest = {**own, "interpolation": "nearest"}
-        found = _elastic(image, rngs, **own), mask if mask is None else _elastic(mask, again, **to_nearest), parts[2]
-    else:
-        found = _moved(image, mask, rngs, kind, own)
-    result = np.array(x)
-    result[..., :channels] = found[0]
-    if mask is not None:
-        result[..., channels : x.shape[-1] - numbers] = found[1]
+    own, change, end = dict(settings), CHANGES[kind], x.shape[-1] - numbers
+    drawn, result = change.draw((*x.shape[:3], channels), rngs, **own), np.array(x)
+    result[..., :channels] = change.images(x[..., :channels], drawn, **own)
+    if end > channels:
+        result[..., channels:end] = change.masks(x[..., channels:end], drawn, **own)
     if numbers:
-        result[..., x.shape[-1] - numbers :] = found[2][:, None, None]
-    return result
-
-
-def _elastic(
-    x: np.ndarray, rngs: Generators, factor: Any, scale: Any, value_range: Any, interpolation: str, **filling: Any
-) -> np.ndarray:
-    order = {"nearest": 0, "bilinear": 1}[interpolation]
-    result, (_, h, w, _) = np.array(x), x.shape
-    for i, rng in enumerate(rngs):
-        apply, amount = rng.random() < rng.uniform(*factor), rng.uniform(*scale)
-        if apply and amount > 0:
-            alpha, sigma = max(h, w) * 0.1 * amount, min(h, w) * 0.05 * amount
-            moved = image_geometry.elastic(x[i : i + 1], [rng], alpha, sigma, order, **filling)
-            result[i] = np.clip(moved[0], *value_range)
+        assert change.columns is not None
+        result[..., end:] = change.columns(drawn, **own)[:, None, None]
     return result
 
 
@@ -183,19 +179,22 @@ def _beta_between(rng: np.random.Generator, low: float, high: float) -> float:
     return rng.beta(alpha, alpha)
 
 
+enter(
+    {
+        "aug_mix": Change(_weighted_chains, _aug_mix("images"), _aug_mix("masks")),
+        "auto_contrast": Change(_nothing, _auto_contrast),
+        "clahe": Change(_nothing, _clahe),
+        "equalization": Change(_nothing, _equalization),
+        "in_turn": Change(_of_all, _in_turn),
+        "rand_augment": Change(_chains, _rand_augment("images"), _rand_augment("masks"), _chain_columns),
+    }
+)
 TRANSFORMS.update(
     {
         "beta": _of_generators(lambda rng, alpha, beta: rng.beta(alpha, beta)),
         "beta_between": _of_generators(_beta_between),
         "binomial": _of_generators(lambda rng, counts, probabilities: rng.binomial(int(counts), probabilities)),
         "gamma": _of_generators(lambda rng, alpha: rng.gamma(alpha)),
-        "aug_mix": _aug_mix,
-        "auto_contrast": _auto_contrast,
-        "clahe": _clahe,
-        "elastic": _elastic,
-        "equalization": _equalization,
-        "in_turn": _in_turn,
-        "rand_augment": _rand_augment,
         "with_masks": _with_masks,
     }
 )

@@ -170,7 +170,7 @@ def test_what_cannot_be_is_told() -> None:
         layers.RandomFlip()(data(BOXES))
     for layer in (layers.RandomElasticTransform, layers.CutMix):
         with pytest.raises(NotImplementedError, match="as in Keras, there is no rule"):
-            layer(bounding_box_format="xyxy")(data(BOXES))
+            layer(bounding_box_format="xyxy")({**data(BOXES), "labels": np.eye(2)})
     with pytest.raises(NotImplementedError, match="got 'depth'"):
         layers.RandomFlip()({"images": painted(BOXES[:, 0].astype(int)), "depth": np.ones(2)})
 
@@ -180,11 +180,15 @@ def test_what_cannot_be_is_told() -> None:
 def test_a_crop_of_smaller_images_resizes_them(size, data_format):
     given = data(BOXES)
     x = given["images"] if data_format == "channels_last" else given["images"].transpose(0, 3, 1, 2)
-    expected = import_keras().layers.CenterCrop(*size, data_format=data_format)(x)
-    layer = layers.CenterCrop(*size, data_format=data_format, bounding_box_format="xyxy")
-    np.testing.assert_allclose(layer(x), np.asarray(expected), rtol=1e-5, atol=1e-3)
-    with pytest.raises(ValueError, match="expected images of at least"):
-        layer({"images": x, "bounding_boxes": given["bounding_boxes"]})
+    more = {"data_format": data_format, "bounding_box_format": "xyxy"}
+    boxes = given["bounding_boxes"]
+    theirs = import_keras().layers.CenterCrop(*size, **more)
+    expected = theirs({"images": x, "bounding_boxes": dict(boxes)})
+    for layer in layers.CenterCrop(*size, **more), layers.RandomCrop(*size, **more):
+        found = layer({"images": x, "bounding_boxes": boxes})
+        np.testing.assert_allclose(found["images"], np.asarray(expected["images"]), rtol=1e-5, atol=1e-3)
+        for key, value in expected["bounding_boxes"].items():
+            np.testing.assert_allclose(found["bounding_boxes"][key], np.asarray(value), rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("make", [layers.RandomFlip, lambda: layers.RandomCrop(6, 6), lambda: layers.CenterCrop(6, 6)])

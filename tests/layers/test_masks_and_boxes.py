@@ -5,7 +5,7 @@ import pytest
 
 import pydtconv
 from pydtconv import layers
-from pydtconv.ops import augment_policies
+from pydtconv.ops import augment
 from tests.layers.test_image_data import BOXES, H, W, convert_format
 from tests.real_keras import import_keras
 
@@ -29,44 +29,30 @@ def data(form, boxes=BOXES):
     return {"images": IMAGES, "segmentation_masks": MASKS, "bounding_boxes": given, "labels": np.ones(2, "float32")}
 
 
-def transformation(layer, kind, numbers):
-    """What Keras's layer would have drawn."""
+def transformation(layer, numbers):
+    """What was drawn, as Keras's layer takes it."""
     import torch
 
-    tensor = lambda x: torch.as_tensor(np.asarray(x, "float32"))  # noqa: E731
-    numbers, shape = np.asarray(numbers, "float64"), IMAGES.shape
-    if kind == "RandomRotation":
-        angle, ones = tensor(numbers[:, 0] * 360), tensor(np.ones(2))
-        zeros = tensor(np.zeros(2))
-        matrix = layer._compute_affine_matrix(0.5, 0.5, angle, zeros, zeros, ones, zeros, zeros, H, W)
-        return {"angle": angle, "rotation_matrix": matrix, "image_height": H, "image_width": W, "batch_size": 2}
-    if kind == "RandomTranslation":
-        return {"translations": tensor(numbers), "input_shape": shape}
-    if kind == "RandomZoom":
-        return {"width_zoom": tensor(numbers[:, :1]), "height_zoom": tensor(numbers[:, 1:]), "input_shape": shape}
-    if kind == "RandomShear":
-        return {"shear_factor": tensor(numbers), "input_shape": shape}
-    start = np.array([[0, 0], [W - 1, 0], [0, H - 1], [W - 1, H - 1]], "float64")
-    ends = np.concatenate([start, np.ones((4, 1))], 1) @ numbers[:, 1:].reshape(-1, 3, 3).transpose(0, 2, 1)
-    return {
-        "apply_perspective": torch.as_tensor(numbers[:, 0] > 0.5),
-        "start_points": tensor(np.stack([start] * 2)),
-        "end_points": tensor(ends[..., :2] / ends[..., 2:]),
-        "input_shape": shape,
-    }
+    found = {name: torch.as_tensor(np.asarray(value)) for name, value in numbers.items()}
+    found = {name: value.float() if value.is_floating_point() else value for name, value in found.items()}
+    if "angle" in found:
+        zeros, ones = torch.zeros(2), torch.ones(2)
+        matrix = layer._compute_affine_matrix(0.5, 0.5, found["angle"], zeros, zeros, ones, zeros, zeros, H, W)
+        found |= {"rotation_matrix": matrix, "image_height": H, "image_width": W, "batch_size": 2}
+    return {**found, "input_shape": IMAGES.shape}
 
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The numbers that layers drew."""
-    found, draw = [], augment_policies.drawn
+    """What operators drew."""
+    found = []
+    for kind, change in augment.CHANGES.items():
 
-    def noted(*args):
-        numbers, filling = draw(*args)
-        found.append(numbers)
-        return numbers, filling
+        def noted(*args, draw=change.draw, **settings):
+            found.append(draw(*args, **settings))
+            return found[-1]
 
-    monkeypatch.setattr(augment_policies, "drawn", noted)
+        monkeypatch.setitem(augment.CHANGES, kind, change._replace(draw=noted))
     return found
 
 
@@ -80,10 +66,10 @@ def test_masks_and_boxes_are_keras_s_of_the_same_draw(kind, form, drawn) -> None
     for _ in range(3):
         given = data(form)
         found = layer(given, training=True)
-        how = transformation(theirs, kind, drawn[-1])
+        how = transformation(theirs, drawn[-1])
         want = np.asarray(theirs.transform_images(keras.ops.convert_to_tensor(IMAGES), how))
         np.testing.assert_allclose(found["images"], want, atol=0.05)
-        how = transformation(theirs, kind, drawn[-1])  # anew: affine_transform of Keras on torch writes into the matrix
+        how = transformation(theirs, drawn[-1])  # anew: affine_transform of Keras on torch writes into the matrix
         masks = np.asarray(theirs.transform_segmentation_masks(keras.ops.convert_to_tensor(MASKS), how))
         assert (found["segmentation_masks"] == masks).mean() > 0.98  # places halfway between pixels go either way
         boxes = theirs.transform_bounding_boxes(

@@ -146,3 +146,14 @@ def test_random_functions_draw_anew_in_each_step():
     assert many.mean() == pytest.approx(2.0, abs=0.1)
     with pytest.raises(NotImplementedError, match=r"random\.gamma: alpha: expected a number"):
         pydtconv.function(lambda x: random.gamma((3,), x))(x)
+
+
+def test_no_operations_change_nothing():
+    images = np.random.default_rng(0).uniform(0, 255, (2, 6, 7, 3)).astype("float32")
+    layer = layers.RandAugment(num_ops=0, bounding_box_format="xyxy")
+    np.testing.assert_array_equal(layer(images, training=True), images)
+    boxes = {"boxes": np.array([[[1, 2, 3, 4]]] * 2, "float32"), "labels": np.ones((2, 1), "float32")}
+    found = layer({"images": images, "bounding_boxes": boxes}, training=True)
+    np.testing.assert_array_equal(found["bounding_boxes"]["boxes"], boxes["boxes"])
+    with pytest.raises(ValueError, match="RandAugment: num_ops: expected an integer of 0 or more, got -1"):
+        layers.RandAugment(num_ops=-1)

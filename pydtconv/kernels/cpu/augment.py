@@ -6,7 +6,7 @@ import numpy as np
 
 from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing
 from pydtconv.kernels.registry import ANY, register
-from pydtconv.ops.augment import TRANSFORMS, Augment
+from pydtconv.ops.augment import TRANSFORMS, Augment, generators
 
 
 @register(Augment, dtypes=ANY)
@@ -22,11 +22,7 @@ class AugmentKernel(Kernel[Augment]):
             if not p.training:
                 run.draws += 1
                 step, stream = run.draws, stream ^ OUTSIDE_OF_TRAINING
-            first = run.first_row(len(x))
-            rngs = [
-                np.random.Generator(np.random.Philox(key=seed, counter=[0, first + i, step, stream]))
-                for i in range(len(x))
-            ]
+            rngs = generators(seed, len(x), run.first_row(len(x)), step, stream)
             np.copyto(y, TRANSFORMS[self.op.kind](x, rngs, **settings), casting="unsafe")
 
         return draw

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
-from pydtconv import ops
-from pydtconv.layers import arguments
+import numpy as np
+
+from pydtconv import ops, tree
+from pydtconv.dtypes import real
 from pydtconv.layers.preprocessing import image_data, masks_and_boxes
 from pydtconv.layers.regularization import RandomLayer
+from pydtconv.ops.augment import CHANGES, generators
 from pydtconv.ops.functions.tables.making import frozen
 
 
@@ -53,18 +56,58 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
             if self.moves and len(inputs.keys() & {"segmentation_masks", "bounding_boxes"}):
                 return masks_and_boxes.moved(self, inputs) if training else masks_and_boxes.unmoved(self, inputs)
             return {**inputs, "images": self.call(inputs["images"], training)}
-        if len(inputs.shape) not in (3, 4):
-            raise ValueError(
-                f"{type(self).__name__} {self.name!r}: expected images (n, h, w, c) or (h, w, c), got shape "
-                f"{tuple(inputs.shape)}"
-            )
+        image_data.check_rank(self, inputs)
         if not training and not self.always:
             return inputs
-        single = len(inputs.shape) == 3
-        x = arguments.to_channels_last(ops.expand_dims(inputs, 0) if single else inputs, self.data_format)
-        y = ops.Augment(self.kind, self._frozen_settings(), self._seed_of_call())(x)
-        y = arguments.from_channels_last(y, self.data_format)
-        return ops.squeeze(y, 0) if single else y
+        return image_data.of_batch(self, inputs, ops.Augment(self.kind, self._frozen_settings(), self._seed_of_call()))
+
+    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
+        images = image_data.arrays_of(self, data)
+        if not training and not self.always:
+            return None
+        height, width = image_data.size_of(self, images.shape)
+        count = images.shape[0] if len(images.shape) == 4 else 1
+        channels = images.shape[-1 if self.data_format == "channels_last" else -3]
+        rngs = generators(self._seed_of_call(seed), count)
+        drawn = CHANGES[self.kind].draw((count, height, width, channels), rngs, **self._settings())
+        return {**drawn, "input_shape": tuple(images.shape)}
+
+    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
+        found = self._changed(CHANGES[self.kind].images, images, transformation, training)
+        return ops.cast(found, self.compute_dtype)
+
+    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
+        if not self.moves:
+            return segmentation_masks
+        found = self._changed(CHANGES[self.kind].masks, segmentation_masks, transformation, training)
+        return image_data.as_given(segmentation_masks, found) if "segmentation_masks" in self.keeps else found
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        columns = CHANGES[self.kind].columns
+        masks_and_boxes.check_boxes(self)
+        if columns is None or not training or transformation is None:
+            return bounding_boxes
+        numbers = columns(_arrays(transformation), **self._settings()).astype("float32")
+        size = image_data.size_of(self, transformation["input_shape"])
+        return masks_and_boxes.followed(self, bounding_boxes, numbers, size)
+
+    def _changed(self, change: Callable[..., Any], x: Any, transformation: Any, training: bool) -> Any:
+        x = ops.cast(x, real(self.compute_dtype))
+        image_data.check_rank(self, x)
+        if transformation is None or not (training or self.always):
+            return x
+        numbers, settings = _arrays(transformation), self._settings()
+
+        def function(images: Any) -> Any:
+            try:
+                return change(images, numbers, **settings)
+            except KeyError as error:
+                expected = f"what get_random_transformation gives, with {error}"
+                raise ValueError(
+                    f"{self.kind}: transformation: expected {expected}, got {list(transformation)}"
+                ) from None
+
+        return image_data.of_batch(self, x, ops.NumpyOp(function, label=self.kind))
 
     def _range(self, name: str, factor: Any, least: float = -1.0, most: float = 1.0, mirrored: bool = True) -> Any:
         """factor as (lower, upper), in this order: a number is (-factor, factor), or (0, factor) where not mirrored."""
@@ -80,3 +123,7 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
                 f"{factor!r}"
             )
         return float(pair[0]), float(pair[1])
+
+
+def _arrays(transformation: Mapping[str, Any]) -> Any:
+    return tree.map_structure(np.asarray, dict(transformation))

@@ -30,13 +30,15 @@ class MaxNumBoundingBoxes(ImageLayer):
     def call(self, inputs: Any, training: bool = True) -> Any:
         if not isinstance(inputs, Mapping) or "bounding_boxes" not in inputs:
             return inputs
-        given = inputs["bounding_boxes"]
+        return {**inputs, "bounding_boxes": self.transform_bounding_boxes(inputs["bounding_boxes"], None)}
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        given = bounding_boxes
         if not isinstance(given, Mapping) or not {"boxes", "labels"} <= set(given):
             raise ValueError(
                 f"MaxNumBoundingBoxes {self.name!r}: bounding_boxes: expected a dict of boxes and labels, got {given!r}"
             )
-        changed = {"boxes": self._sized(given["boxes"], -2), "labels": self._sized(given["labels"], -1)}
-        return {**inputs, "bounding_boxes": {**given, **changed}}
+        return {**given, "boxes": self._sized(given["boxes"], -2), "labels": self._sized(given["labels"], -1)}
 
     def _sized(self, x: Any, axis: int) -> Any:
         """An array with max_number entries along an axis that is counted from the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -249,21 +249,16 @@ class Resizing(image_data.ImageLayer):
         self.fill_mode, self.fill_value, self.antialias = fill_mode, fill_value, antialias
         self._pydt_needs_no_build()
 
-    def call(self, inputs: Any) -> Any:
-        if not isinstance(inputs, Mapping):
-            return self._resized(inputs, self.interpolation)
-        image_data.check_data(self, inputs)
-        found = {**inputs, "images": self._resized(inputs["images"], self.interpolation)}
-        if "segmentation_masks" in inputs:
-            found["segmentation_masks"] = self._resized(inputs["segmentation_masks"], "nearest")
-        if "bounding_boxes" in inputs:
-            shape = inputs["images"].shape
-            size = shape[-3:-1] if self.data_format == "channels_last" else shape[-2:]
-            found["bounding_boxes"] = self._boxes(inputs["bounding_boxes"], *size)
-        return found
+    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
+        return self._resized(images, self.interpolation)
 
-    def _boxes(self, given: Mapping[str, Any], height: int, width: int) -> dict[str, Any]:
+    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
+        return self._resized(segmentation_masks, "nearest")
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
         """Boxes of zeros or of -1 stand for none."""
+        given, (height, width) = bounding_boxes, image_data.size_of(self, transformation["input_shape"])
+        form = image_data.box_format(self)
         boxes, down, across = given["boxes"], self.height / height, self.width / width
         if self.pad_to_aspect_ratio or self.crop_to_aspect_ratio:
             down = across = min(down, across) if self.pad_to_aspect_ratio else max(down, across)
@@ -271,13 +266,13 @@ class Resizing(image_data.ImageLayer):
             (side - extent * r) // 2 if self.pad_to_aspect_ratio else -((extent * r - side) // 2)
             for side, extent, r in ((self.height, height, down), (self.width, width, across))
         )
-        corners = convert_format(boxes, self.bounding_box_format, "xyxy", height, width)
+        corners = convert_format(boxes, form, "xyxy", height, width)
         scale, shift = np.array([across, down] * 2, "float32"), np.array([x0, y0] * 2, "float32")
         none = ops.logical_or(ops.all(boxes == -1, axis=-1, keepdims=True), ops.all(boxes == 0, axis=-1, keepdims=True))
         size = self.height, self.width
         clipped = clip_to_image_size({**given, "boxes": corners * scale + shift}, *size)
         clipped["boxes"] = ops.where(none, 0.0, clipped["boxes"])
-        found: dict[str, Any] = convert_format(clipped, "xyxy", self.bounding_box_format, *size)
+        found: dict[str, Any] = convert_format(clipped, "xyxy", form, *size)
         return found
 
     def _resized(self, images: Any, interpolation: str) -> Any:

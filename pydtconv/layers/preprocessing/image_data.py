@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, tree
-from pydtconv.dtypes import real
+from pydtconv.dtypes import FLOATING, real
 from pydtconv.layers import arguments
 from pydtconv.layers.layer import Layer
 from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
@@ -41,15 +41,91 @@ class ImageLayer(Layer):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return _with_dtypes(inputs, super().__call__(inputs, *args, **kwargs), self.keeps)
 
+    def call(self, inputs: Any, training: bool = True) -> Any:
+        if isinstance(inputs, Mapping):
+            check_data(self, inputs)
+        how = self.get_random_transformation(inputs, training)
+        if not isinstance(inputs, Mapping):
+            return self.transform_images(inputs, how, training)
+        parts = {
+            "images": self.transform_images,
+            "labels": self.transform_labels,
+            "segmentation_masks": self.transform_segmentation_masks,
+            "bounding_boxes": self.transform_bounding_boxes,
+        }
+        return {key: parts[key](value, how, training) for key, value in inputs.items()}
+
+    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
+        """What the `transform_` methods do to images (n, h, w, c) or (h, w, c), or to a dict with them.
+
+        A dict of what was drawn, by Keras's names, and of "input_shape"; None where nothing changes.  seed: an integer,
+        a SeedGenerator, or None for the layer's own.
+        """
+        return {"input_shape": tuple(images_of(data).shape)}
+
+    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
+        """The images after a transformation, in the dtype in which the layer computes."""
+        return images
+
+    def transform_labels(self, labels: Any, transformation: Any, training: bool = True) -> Any:
+        """The labels of images after a transformation."""
+        return labels
+
+    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
+        """The masks of images after a transformation; integers stay integers where masks are not mixed."""
+        return segmentation_masks
+
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        """{"boxes", "labels"} of images after a transformation, in the layer's format."""
+        return bounding_boxes
+
     def _pydt_autocast_all(self, argument: Any) -> Any:
         if not isinstance(argument, Mapping):
             return super()._pydt_autocast_all(argument)
 
         def wide(leaf: Any) -> Any:
-            return self._pydt_autocast(leaf, real(self.compute_dtype))
+            return self._pydt_autocast(leaf, _moving_dtype(self))
 
         exact = ("segmentation_masks", "bounding_boxes")
         return {k: tree.map_structure(wide if k in exact else self._pydt_autocast, v) for k, v in argument.items()}
+
+
+def images_of(data: Any) -> Any:
+    return data["images"] if isinstance(data, Mapping) else data
+
+
+def arrays_of(layer: Any, data: Any) -> Any:
+    """The images of data.  Raises TypeError for tensors, ValueError where they are neither one image nor a batch."""
+    images = images_of(data)
+    if hasattr(images, "apply_op"):
+        raise TypeError(
+            f"{type(layer).__name__} {layer.name!r}: get_random_transformation: expected arrays, got {images!r}: call "
+            f"the layer in code that is traced"
+        )
+    check_rank(layer, images)
+    return images
+
+
+def check_rank(layer: Any, images: Any) -> None:
+    if len(images.shape) not in (3, 4):
+        raise ValueError(
+            f"{type(layer).__name__} {layer.name!r}: expected images (n, h, w, c) or (h, w, c), got shape "
+            f"{tuple(images.shape)}"
+        )
+
+
+def size_of(layer: Any, shape: Any) -> tuple[int, int]:
+    """Height and width of images of a shape."""
+    height, width = shape[-3:-1] if layer.data_format == "channels_last" else shape[-2:]
+    return height, width
+
+
+def of_batch(layer: Any, x: Any, change: Callable[[Any], Any]) -> Any:
+    """change of a batch (n, h, w, c), for one image, too, in the layer's data_format."""
+    single = len(x.shape) == 3
+    y = change(arguments.to_channels_last(ops.expand_dims(x, 0) if single else x, layer.data_format))
+    y = arguments.from_channels_last(y, layer.data_format)
+    return ops.squeeze(y, 0) if single and y.shape[0] == 1 else y
 
 
 def check_data(layer: Any, data: Mapping[str, Any]) -> None:
@@ -58,8 +134,17 @@ def check_data(layer: Any, data: Mapping[str, Any]) -> None:
     for key in data:
         if key not in ALL:
             raise NotImplementedError(f"{name} {layer.name!r}: expected data of {', '.join(ALL)}, got {key!r}")
-    if "bounding_boxes" in data and not layer.bounding_box_format:
-        raise ValueError(f"{name} {layer.name!r}: bounding_boxes: expected bounding_box_format in its arguments")
+    if "bounding_boxes" in data:
+        box_format(layer)
+
+
+def box_format(layer: Any) -> str:
+    """The layer's bounding_box_format.  Raises ValueError where it has none."""
+    if not layer.bounding_box_format:
+        kind = f"{type(layer).__name__} {layer.name!r}"
+        raise ValueError(f"{kind}: bounding_boxes: expected bounding_box_format in its arguments")
+    found: str = layer.bounding_box_format
+    return found
 
 
 def _with_dtypes(given: Any, found: Any, kept: tuple[str, ...]) -> Any:
@@ -69,12 +154,12 @@ def _with_dtypes(given: Any, found: Any, kept: tuple[str, ...]) -> Any:
     labels = given.get("labels")
     if "labels" in kept and isinstance(labels, (np.ndarray, np.generic)) and labels.dtype.kind in "iu":
         found = {**found, "labels": np.array(labels)}
-    return {key: _as_given(given.get(key), value) if key in kept else value for key, value in found.items()}
+    return {key: as_given(given.get(key), value) if key in kept else value for key, value in found.items()}
 
 
-def _as_given(given: Any, found: Any) -> Any:
+def as_given(given: Any, found: Any) -> Any:
     if isinstance(found, Mapping):
-        return {k: _as_given(given.get(k), value) if k == "labels" else value for k, value in found.items()}
+        return {k: as_given(given.get(k), value) if k == "labels" else value for k, value in found.items()}
     if isinstance(given, np.ndarray) and isinstance(found, np.ndarray) and given.dtype.kind in "iu":
         return found.astype(given.dtype)
     return found
@@ -90,27 +175,61 @@ def moved(layer: Any, data: Mapping[str, Any], move: Callable[[Any], Any]) -> di
     axis = -1 if last else -3
     images, masks, boxes = data["images"], data.get("segmentation_masks"), data.get("bounding_boxes")
     parts = [images] if masks is None else [images, masks]
+    size, kind = size_of(layer, images.shape), _moving_dtype(layer)
     if boxes is not None:
-        height, width = images.shape[-3:-1] if last else images.shape[-2:]
-        rows, columns = np.indices((height, width), "float32")
         one = images[..., :1] if last else images[..., :1, :, :]
-        stacked = np.stack([rows, columns], axis)
-        parts.append(ops.zeros_like(one, dtype=real(layer.compute_dtype)) + stacked)
-    moving = ops.concatenate([ops.cast(part, real(layer.compute_dtype)) for part in parts], axis=axis)
+        parts.append(ops.zeros_like(one, dtype=kind) + places(size, axis))
+    moving = ops.concatenate([ops.cast(part, kind) for part in parts], axis=axis)
     pieces = ops.split(move(moving), np.cumsum([p.shape[axis] for p in parts])[:-1].tolist(), axis=axis)
     found = {**data, "images": ops.cast(pieces[0], images.dtype)}
     if masks is not None:
         found["segmentation_masks"] = pieces[1]
     if boxes is not None:
-        places = pieces[-1] if last else ops.moveaxis(pieces[-1], -3, -1)
-        found["bounding_boxes"] = _follow(layer, boxes, (height, width), places)
+        found["bounding_boxes"] = follow(layer, boxes, size, pieces[-1] if last else ops.moveaxis(pieces[-1], -3, -1))
     return found
 
 
-def _follow(layer: Any, given: Mapping[str, Any], size: tuple[int, int], places: Any) -> dict[str, Any]:
+def drawn_at_once(layer: Any, inputs: Any, op: Any) -> Any:
+    """Images, or data with them, changed by an operator on batches that draws."""
+    if isinstance(inputs, Mapping):
+        return moved(layer, inputs, lambda images: of_batch(layer, images, op))
+    kind = _moving_dtype(layer)
+    if inputs.dtype in FLOATING:
+        return of_batch(layer, inputs, op)
+    return ops.cast(of_batch(layer, ops.cast(inputs, kind), op), inputs.dtype)
+
+
+def _moving_dtype(layer: Any) -> str:
+    """The float in which operators move what the layer computes on."""
+    dtype = layer.compute_dtype
+    if dtype in FLOATING:
+        return real(dtype)
+    return "float64" if np.dtype(dtype).itemsize > 2 else "float32"
+
+
+def moved_boxes(layer: Any, boxes: Any, transformation: Any, move: Callable[[Any, Any], Any]) -> dict[str, Any]:
+    """Boxes in images that `move` changes by a transformation."""
+    size = size_of(layer, transformation["input_shape"])
+    last = layer.data_format == "channels_last"
+    found = move(places(size, -1 if last else 0)[None], transformation)
+    found = found if last else ops.moveaxis(found, 1, -1)
+    return follow(layer, boxes, size, found[0] if len(boxes["boxes"].shape) == 2 else found)
+
+
+def places(size: tuple[int, int], axis: int = -1) -> np.ndarray:
+    """The row and the column of each pixel along a further axis."""
+    return np.stack(list(np.indices(size, "float32")), axis)
+
+
+def places_of_all(images: Any, size: tuple[int, int]) -> np.ndarray:
+    """The places of the pixels of so many images of another size."""
+    return np.stack([places(size)] * (images.shape[0] if len(images.shape) == 4 else 1))
+
+
+def follow(layer: Any, given: Mapping[str, Any], size: tuple[int, int], places: Any) -> dict[str, Any]:
     """Boxes in images whose pixels come from these places (..., h, w, 2)."""
     h, w = places.shape[-3:-1]
-    corners = convert_format(given["boxes"], layer.bounding_box_format, "xyxy", *size)
+    corners = convert_format(given["boxes"], box_format(layer), "xyxy", *size)
     x1, y1, x2, y2 = (corners[..., i : i + 1] for i in range(4))
     sides = []
     for i, (low, high, extent) in enumerate(((y1, y2, h), (x1, x2, w))):

@@ -25,7 +25,13 @@ def unmoved(layer: Any, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_boxes(layer: Any, data: Mapping[str, Any]) -> None:
-    if "bounding_boxes" in data and layer.kind == "elastic":
+    if "bounding_boxes" in data:
+        check_boxes(layer)
+
+
+def check_boxes(layer: Any) -> None:
+    """Raises NotImplementedError where the layer has no rule for boxes."""
+    if layer.kind == "elastic":
         raise NotImplementedError(
             f"RandomElasticTransform {layer.name!r}: bounding_boxes: as in Keras, there is no rule"
         )
@@ -40,11 +46,9 @@ def moved(layer: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     if masks is not None:
         found["segmentation_masks"] = ops.squeeze(masks, 0) if single else masks
     if numbers is not None:
-        given = data["bounding_boxes"]
-        boxes = {key: ops.expand_dims(value, 0) for key, value in given.items()} if single else given
-        size = images.shape[1:3] if layer.data_format == "channels_last" else images.shape[2:4]
-        changed = _followed(layer, boxes, numbers, size)
-        found["bounding_boxes"] = {k: ops.squeeze(v, 0) for k, v in changed.items()} if single else changed
+        found["bounding_boxes"] = followed(
+            layer, data["bounding_boxes"], numbers, image_data.size_of(layer, images.shape)
+        )
     return found
 
 
@@ -75,8 +79,12 @@ def _drawn(layer: Any, data: Mapping[str, Any], single: bool) -> tuple[Any, Any,
     return images, changed, y[:, 0, 0, end:] if count else None
 
 
-def _followed(layer: Any, boxes: Boxes, numbers: Any, size: Sequence[int]) -> dict[str, Any]:
-    form = layer.bounding_box_format
+def followed(layer: Any, boxes: Boxes, numbers: Any, size: Sequence[int]) -> dict[str, Any]:
+    """Boxes (n, k, 4), or (k, 4) of one image, moved by the numbers (n, m) that the layer drew for images of a size."""
+    if len(boxes["boxes"].shape) == 2:
+        batch = followed(layer, {key: ops.expand_dims(value, 0) for key, value in boxes.items()}, numbers, size)
+        return {key: ops.squeeze(value, 0) for key, value in batch.items()}
+    form = image_data.box_format(layer)
     if layer.kind != "rand_augment":
         return _FOLLOW[layer.kind](boxes, _columns(numbers), form, *size)
     found = dict(boxes)
@@ -113,7 +121,7 @@ def _around(boxes: Boxes, places: Callable[[Any, Any], tuple[Any, Any]]) -> dict
 
 def _rotated(boxes: Boxes, numbers: Sequence[Any], form: str, height: int, width: int) -> dict[str, Any]:
     """Keras takes boxes of any format for corners here, and so does this."""
-    angle = numbers[0] * (2 * math.pi)
+    angle = numbers[0] * (math.pi / 180)
     cosine, sine, cx, cy = ops.cos(angle), ops.sin(angle), (width - 1) / 2, (height - 1) / 2
 
     def places(x: Any, y: Any) -> tuple[Any, Any]:

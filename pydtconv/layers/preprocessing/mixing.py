@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,66 +20,59 @@ from pydtconv.serialization.configurable import builtin
 class _Mixing(image_data.ImageLayer, RandomLayer):
     """Base: images (n, h, w, c), or {"images": ..., "labels": one row of scores for each image}.  In training alone."""
 
-    keeps = ()
+    keeps: tuple[str, ...] = ()
 
     def __init__(self, seed: int | None, data_format: str | None, **kwargs: Any) -> None:
         super().__init__(seed=seed, data_format=data_format, **kwargs)
-        self._draw = self.own_seed
 
-    def call(self, inputs: Any, training: bool = True) -> Any:
-        images = inputs["images"] if isinstance(inputs, Mapping) else inputs
-        if isinstance(inputs, Mapping):
-            image_data.check_data(self, inputs)
-            self._check_boxes(inputs)
+    def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
+        images = image_data.images_of(data)
         if not training or len(images.shape) == 3:
-            return inputs
+            return None
         if len(images.shape) != 4:
             raise ValueError(f"{type(self).__name__}: expected images (n, h, w, c), got shape {tuple(images.shape)}")
-        n = images.shape[0]
-        x = arguments.to_channels_last(images, self.data_format)
-        self._draw = self._seed_of_call()
-        ones = ops.ones_like(x[:, :1, :1, :1])
-        order = ops.argsort(ops.reshape(self._uniform(ones), (n,)))
-        y, share, how = self._mixed(x, ops.take(x, order, axis=0), ones)
-        y = arguments.from_channels_last(y, self.data_format)
-        if not isinstance(inputs, Mapping):
-            return y
-        mixed = {**inputs, "images": y}
-        if "labels" in inputs:
-            mixed["labels"] = self._labels(inputs["labels"], order, ops.reshape(share, (n, 1)))
-        if "bounding_boxes" in inputs:
-            mixed["bounding_boxes"] = self._boxes(inputs["bounding_boxes"], order)
-        if "segmentation_masks" in inputs:
-            masks = arguments.to_channels_last(inputs["segmentation_masks"], self.data_format)
-            masks = self._masks(ops.cast(masks, real(self.compute_dtype)), order, how)
-            mixed["segmentation_masks"] = arguments.from_channels_last(masks, self.data_format)
-        return mixed
+        seeds = itertools.count(self._seed_of_call(seed))
+        ones = ops.ones_like(images[:, :1, :1, :1], dtype=real(self.compute_dtype))
+        order = ops.argsort(ops.reshape(self._uniform(ones, seeds), (images.shape[0],)))
+        drawn = self._drawn(ones, image_data.size_of(self, images.shape), seeds)
+        return {"permutation_order": order, **drawn, "input_shape": tuple(images.shape)}
 
-    def _labels(self, labels: Any, order: Any, share: Any) -> Any:
+    def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
+        found = ops.cast(images, self.compute_dtype)
+        if transformation is None or not training:
+            return found
+        return ops.cast(self._mixed(found, transformation), self.compute_dtype)
+
+    def transform_labels(self, labels: Any, transformation: Any, training: bool = True) -> Any:
+        if transformation is None or not training:
+            return labels
         if len(labels.shape) != 2:
             raise ValueError(
                 f"{type(self).__name__}: labels: expected one row of scores for each image, such as one-hot "
                 f"classes (n, classes), got shape {tuple(labels.shape)}"
             )
-        return share * labels + (1.0 - share) * ops.take(labels, order, axis=0)
+        share = ops.reshape(transformation["mix_weight"], (-1, 1))
+        return share * labels + (1.0 - share) * _others(labels, transformation)
 
-    def _check_boxes(self, data: Mapping[str, Any]) -> None:
-        """Raises NotImplementedError where the layer has no rule for boxes."""
+    def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
+        keeps = transformation is None or not training
+        return segmentation_masks if keeps else self._mixed(segmentation_masks, transformation)
 
-    def _boxes(self, given: Mapping[str, Any], order: Any) -> Mapping[str, Any]:
+    def _mixed(self, x: Any, transformation: Mapping[str, Any]) -> Any:
+        """Images or masks with those of others."""
         raise NotImplementedError
 
-    def _masks(self, masks: Any, order: Any, how: Any) -> Any:
-        """how: what `_mixed` mixed the images by."""
+    def _drawn(self, ones: Any, size: tuple[int, int], seeds: Iterator[int]) -> dict[str, Any]:
+        """What is drawn beside the order; ones: (n, 1, 1, 1)."""
         raise NotImplementedError
 
-    def _uniform(self, ones: Any) -> Any:
+    def _uniform(self, ones: Any, seeds: Iterator[int]) -> Any:
         """Numbers from 0 to 1, (n, 1, 1, 1)."""
-        return ops.Augment("beta", (("alpha", 1.0), ("beta", 1.0)), self._draw)(ones)
+        return ops.Augment("beta", (("alpha", 1.0), ("beta", 1.0)), next(seeds))(ones)
 
-    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any, Any]:
-        """Mixed images, the share (n, 1, 1, 1) of the first ones, and by what they were mixed."""
-        raise NotImplementedError
+
+def _others(x: Any, transformation: Mapping[str, Any]) -> Any:
+    return ops.take(x, transformation["permutation_order"], axis=0)
 
 
 @builtin
@@ -96,17 +90,18 @@ class MixUp(_Mixing):
             raise ValueError(f"MixUp: alpha: expected a number above 0, got {alpha!r}")
         self.alpha = alpha
 
-    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any, Any]:
-        share = ops.Augment("beta", (("alpha", self.alpha), ("beta", self.alpha)), self._draw)(ones)
-        return share * x + (1.0 - share) * others, share, share
+    def _drawn(self, ones: Any, size: tuple[int, int], seeds: Iterator[int]) -> dict[str, Any]:
+        return {"mix_weight": ops.Augment("beta", (("alpha", self.alpha), ("beta", self.alpha)), next(seeds))(ones)}
 
-    def _boxes(self, given: Mapping[str, Any], order: Any) -> Mapping[str, Any]:
-        others = ops.take(given["boxes"], order, axis=0), ops.take(given["labels"], order, axis=0)
-        boxes = ops.concatenate([given["boxes"], others[0]], axis=1)
-        return {"boxes": boxes, "labels": ops.concatenate([given["labels"], others[1]], axis=1)}
+    def _mixed(self, x: Any, transformation: Mapping[str, Any]) -> Any:
+        share = ops.reshape(transformation["mix_weight"], (-1, 1, 1, 1))
+        return share * x + (1.0 - share) * _others(x, transformation)
 
-    def _masks(self, masks: Any, order: Any, how: Any) -> Any:
-        return how * masks + (1.0 - how) * ops.take(masks, order, axis=0)
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        if transformation is None or not training:
+            return bounding_boxes
+        both = {key: [value, _others(value, transformation)] for key, value in bounding_boxes.items()}
+        return {key: ops.concatenate(values, axis=min(1, len(values[0].shape) - 1)) for key, values in both.items()}
 
 
 @builtin
@@ -115,6 +110,8 @@ class CutMix(_Mixing):
 
     factor: the distribution's parameters, drawn from (0, factor) or from a range.
     """
+
+    keeps = ("segmentation_masks",)
 
     def __init__(
         self, factor: Any = 1.0, seed: int | None = None, data_format: str | None = None, **kwargs: Any
@@ -125,24 +122,24 @@ class CutMix(_Mixing):
             raise ValueError(f"CutMix: factor: expected a number or (lower, upper) between 0 and 1, got {factor!r}")
         self.factor = float(low), float(high)
 
-    def _mixed(self, x: Any, others: Any, ones: Any) -> tuple[Any, Any, Any]:
-        _, h, w, _ = x.shape
+    def _drawn(self, ones: Any, size: tuple[int, int], seeds: Iterator[int]) -> dict[str, Any]:
+        h, w = size
         settings = (("low", self.factor[0]), ("high", self.factor[1]))
-        side = ops.sqrt(1.0 - ops.Augment("beta_between", settings, self._draw)(ones))
+        side = ops.sqrt(1.0 - ops.Augment("beta_between", settings, next(seeds))(ones))
         inside: Any = None
         area: Any = 1.0
         for extent, shape in ((h, (1, h, 1, 1)), (w, (1, 1, w, 1))):
             length = side * float(extent)
-            first = self._uniform(ones) * (float(extent) - length)
+            first = self._uniform(ones, seeds) * (float(extent) - length)
             claim(4 * extent, f"CutMix: images of {extent} pixels")
             places = np.arange(extent, dtype="float32").reshape(shape)
             here = ops.logical_and(ops.less_equal(first, places), ops.greater(first + length, places))
             inside, area = here if inside is None else ops.logical_and(here, inside), length * area
-        return ops.where(inside, others, x), 1.0 - area / float(h * w), inside
+        masks = arguments.from_channels_last(inside, self.data_format)
+        return {"batch_masks": masks, "mix_weight": 1.0 - area / float(h * w)}
 
-    def _check_boxes(self, data: Mapping[str, Any]) -> None:
-        if "bounding_boxes" in data:
-            raise NotImplementedError(f"CutMix {self.name!r}: bounding_boxes: as in Keras, there is no rule for them")
+    def _mixed(self, x: Any, transformation: Mapping[str, Any]) -> Any:
+        return ops.where(transformation["batch_masks"], _others(x, transformation), x)
 
-    def _masks(self, masks: Any, order: Any, how: Any) -> Any:
-        return ops.where(how, ops.take(masks, order, axis=0), masks)
+    def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
+        raise NotImplementedError(f"CutMix {self.name!r}: bounding_boxes: as in Keras, there is no rule for them")

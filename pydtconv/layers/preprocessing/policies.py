@@ -170,7 +170,7 @@ class RandAugment(_Choice):
         **kwargs: Any,
     ) -> None:
         super().__init__(seed, data_format, **kwargs)
-        self.num_ops = arguments.positive("RandAugment", "num_ops", num_ops)
+        self.num_ops = arguments.integers("RandAugment", "num_ops", num_ops, 1, allow_zero=True)[0]
         self._choices(value_range, factor, interpolation, colours=True)
 
     def _settings(self) -> dict[str, Any]:
