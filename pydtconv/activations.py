@@ -16,6 +16,7 @@ from pydtconv.ops import (  # isort: skip
     sparsemax, squareplus, tanh, tanh_shrink, threshold,
 )  # fmt: skip
 from pydtconv.serialization.built_ins import BuiltIns
+from pydtconv.serialization.registry import NAMED
 from pydtconv.suggest import refusal as _refusal
 
 
@@ -40,6 +41,7 @@ def exponential(x: Any) -> Any:
 
 _FUNCTIONS = {name: function for name, function in globals().items() if inspect.isfunction(function) and name[0] != "_"}
 swish, hard_swish = silu, hard_silu
+NAMED.update(_FUNCTIONS.values())
 _registry = BuiltIns("activation", {**_FUNCTIONS, "swish": silu, "hard_swish": hard_silu, "exp": exponential})
 
 #: those whose numbers depend on others along an axis

@@ -128,8 +128,7 @@ def serialize_keras_object(obj: Any) -> Any:
 
 
 def _serialize_function(function: types.FunctionType) -> Any:
-    module = function.__module__
-    if module == "pydtconv.activations":
+    if function in registry.NAMED:
         return function.__name__
     if lambdas.is_lambda(function):
         held = lambda_as_data(function)

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: functions that configs have by their name alone
+NAMED: set[Any] = set()
 _registered: dict[str, Any] = {}
 _names: dict[Any, str] = {}
 
