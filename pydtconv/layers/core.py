@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from pydtconv import tree
+from pydtconv import activations, tree
 from pydtconv.layers.layer import Layer
 from pydtconv.serialization import lambdas
 from pydtconv.serialization.configurable import builtin
@@ -75,6 +75,8 @@ class Lambda(Layer):
     ) -> Any:
         """The layer of a config; safe_mode: False takes the code of lambda functions in it."""
         unsafe = lambdas.safe_mode_scope(False) if safe_mode is False else nullcontext()
+        if config.get("function") in activations.__all__:  # whose configs are names
+            config = {**config, "function": activations.get(config["function"])}
         with unsafe, custom_object_scope(custom_objects or {}):
             return super().from_config(config)
 

@@ -513,6 +513,9 @@ def test_a_lambda_of_a_config_says_whether_its_code_is_taken():
     layer = layers.Lambda(lambda x: x * 2)
     again = layers.Lambda.from_config(layer.get_config(), safe_mode=False)
     np.testing.assert_array_equal(again(np.ones((2, 3))), np.full((2, 3), 2))
+    for function in ops.tanh, pydtconv.activations.relu:
+        config = layers.Lambda(function).get_config()
+        assert layers.Lambda.from_config(config).function is function
 
 
 @pytest.mark.parametrize("kind", [layers.Attention, layers.AdditiveAttention])
