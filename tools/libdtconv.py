@@ -5,7 +5,7 @@
 Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA), "x86-64-v4" (AVX-512) and, where the
 compiler has these instructions, "x86-64-v4-bf16" (AVX-512 BF16): the fourth with what touches bfloat16 compiled anew.
 All have the same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in
-float32 and in float64, and those of BFLOAT16 in bfloat16, too.
+float32 and in float64, and those of BFLOAT16 in bfloat16, too; files named bfloat16_* in bfloat16 alone.
 
 DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
 built.  DTCONV_JOBS is the number of parallel compilations, DTCONV_CFLAGS are further flags (-Werror).
@@ -58,10 +58,18 @@ FAMILIES = ("gemm", "conv", "fft", "nn", "ukr")
 SECOND_LEVEL, VECTORIZING = "-O2", ["-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # what the third level adds takes a third of the time to compile; only these run faster with it, in single precision
 THIRD_LEVEL, AT_THIRD_LEVEL = "-O3", ("transform",)
-# compiled in bfloat16 alone
-OF_BFLOAT16 = "bfloat16"
-# of it, what is compiled for images in float32, too, whose products are of bfloat16
-OF_FLOAT32 = ("direct", "direct_copy", "direct_layout", "direct_pass", "direct_turn", "direct_weights", "finish")
+# files whose names begin so are compiled in bfloat16 alone
+OF_BFLOAT16 = "bfloat16_"
+# of them, what is compiled for images in float32, too, whose products are of bfloat16
+OF_FLOAT32 = (
+    "bfloat16_direct",
+    "bfloat16_direct_copy",
+    "bfloat16_direct_layout",
+    "bfloat16_direct_pass",
+    "bfloat16_direct_weights",
+    "bfloat16_direct_weights_copy",
+    "bfloat16_finish",
+)
 # says which level it is
 NAMES_LEVEL = ("runtime",)
 # what has images in bfloat16; losses and optimizers have none, and functions of numbers are float32's (spans.h)
@@ -265,19 +273,25 @@ def sources() -> list[tuple[Path, str, list[str]]]:
     found: list[tuple[Path, str, list[str]]] = [(path, "", []) for path in sorted(ROOT.glob("cext/common/*.c"))]
     for family in FAMILIES:
         for path in sorted(ROOT.glob(f"cext/{family}/*.c")):
-            third = f"{family}/{path.stem}" in BFLOAT16
-            found += [(path, suffix, defines) for suffix, defines in precisions.items() if suffix != "_h" or third]
-    for path in sorted(ROOT.glob(f"cext/{OF_BFLOAT16}/*.c")):
-        found += [
-            (path, suffix, precisions[suffix]) for suffix in ("_h", "_s") if suffix == "_h" or path.stem in OF_FLOAT32
-        ]
+            found += [(path, suffix, precisions[suffix]) for suffix in _suffixes(path)]
     return sorted(found, key=lambda source: LONG.index(source[0].stem) if source[0].stem in LONG else len(LONG))
+
+
+def _suffixes(path: Path) -> Iterator[str]:
+    """Those of the objects of a file of FAMILIES."""
+    alone = path.stem.startswith(OF_BFLOAT16)
+    if not alone or path.stem in OF_FLOAT32:
+        yield "_s"
+    if not alone:
+        yield "_d"
+    if alone or f"{path.parent.name}/{path.stem}" in BFLOAT16:
+        yield "_h"
 
 
 def objects_of(level: str) -> Iterator[tuple[str, Path, str, list[str]]]:
     """Everything that is linked into a level: the level that it is compiled for, and as sources()."""
     for source, suffix, defines in sources():
-        own = suffix == "_h" or source.parent.name == OF_BFLOAT16 or source.stem in NAMES_LEVEL
+        own = suffix == "_h" or source.stem.startswith(OF_BFLOAT16) or source.stem in NAMES_LEVEL
         yield (level if own else BASE.get(level, level)), source, suffix, defines
 
 

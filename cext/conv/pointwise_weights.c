@@ -18,7 +18,7 @@
  *
  * In bfloat16 two pixels make a row of pairs in both panels (dtconv_ukr.h); after the last one of an odd number come
  * zeros.  A normalized x is rounded, a few pixels at a time, before its pairs are made.  Where IN_REALS is defined
- * (bfloat16/pointwise_weights_in_reals.c), numbers are widened as they are packed, and all else is as in float32.
+ * (conv/bfloat16_pointwise_weights.c), numbers are widened as they are packed, and all else is as in float32.
  */
 #include "pointwise_weights.h"
 
@@ -27,7 +27,7 @@
 #include "normalize.h"
 #if defined(DTCONV_BFLOAT16) && !defined(IN_REALS)
 #define PAIRS
-#include "../bfloat16/pack.h" /* and micro-kernels */
+#include "../gemm/bfloat16_pack.h" /* and micro-kernels */
 #define UKR(name) HT(name)
 typedef elem operand; /* as it is packed */
 #else

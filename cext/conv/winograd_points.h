@@ -1,5 +1,5 @@
 /* The transformed numbers of Winograd's convolution and their products: in `real`, or, where ROUNDED is defined,
- * rounded to bfloat16 and multiplied in pairs (cext/bfloat16/winograd_rounded.c).  Sums are `real` in both.  Where
+ * rounded to bfloat16 and multiplied in pairs (cext/conv/bfloat16_winograd.c).  Sums are `real` in both.  Where
  * LARGE is defined (winograd_large.c), and where images are in bfloat16, large tiles are among those to choose from.
  */
 #ifndef DTCONV_WINOGRAD_POINTS_H
@@ -8,7 +8,7 @@
 #include "winograd.h"
 
 #ifdef ROUNDED
-#include "../bfloat16/winograd_maps.h"
+#include "bfloat16_winograd_maps.h"
 
 typedef half point;
 #define PASS(name) DT(conv_winograd_bf16_##name)

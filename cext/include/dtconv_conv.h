@@ -72,7 +72,7 @@ typedef struct {
     X(direct_bf16x3, backward_data)   \
     X(direct_bf16x3, backward_weights)
 
-/* Those that there are for images in bfloat16 (direct: cext/bfloat16). */
+/* Those that there are for images in bfloat16 (direct: bfloat16_direct.c). */
 #define DTCONV_CONV_BFLOAT16_PASSES(X) \
     X(depthwise, forward)              \
     X(depthwise, backward_data)        \

@@ -1,3 +1,0 @@
-/* See direct_widened.c. */
-#define WIDENED
-#include "direct_weights.c"
