@@ -31,8 +31,8 @@ operators' own declarations and from the tables of kernels, of ONNX and of gradi
   casts to float32 stand around the operator.
 - **ONNX**: whether `Model.export` writes it.
 - **mesh**: how it is cut where several processes share images; "whole inputs" are gathered first.
-- **second gradient**: how its gradient is written in operators, which can be differentiated again: by a rule, or by the
-  operators that it is made of.
+- **second gradient**: how its gradient is written in operators, which can be differentiated again: by its own
+  `gradient`, or by the operators that it is made of.
 
 A reason stands where something is missing.
 
@@ -73,8 +73,8 @@ def kernels(op: type[Any], device: str) -> str:
 
 
 def second_gradient(op: type[Any]) -> str:
-    if op.__name__ in GRADIENTS:
-        return "rule"
+    if op.__name__ in GRADIENTS or op.gradient is not None:
+        return "its own"
     if op.formula is not None:
         return "made of operators"
     return str(op.lacks.get("gradient", ""))

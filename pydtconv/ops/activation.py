@@ -6,12 +6,14 @@ and y may take its place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import same_float, same_real
-from pydtconv.ops.kinds import FROM_OUTPUT, FUSABLE, KINDS, given
+from pydtconv.ops.gradients import by_last_axis
+from pydtconv.ops.kinds import FROM_OUTPUT, FUSABLE, KINDS, ROWS, given
 
 
 def parameters(kind: str, alpha: float | None, beta: float | None, gamma: float | None) -> tuple[float, float, float]:
@@ -63,6 +65,9 @@ class Activation(Op):
             return Retained()
         return Retained(y=(0,)) if self.kind in FROM_OUTPUT else Retained(x=(0,))
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [ROWS[self.kind].gradient(functions, x[0], y, dy, *given(self.kind, *self.parameters))]
+
 
 @dataclass(frozen=True)
 class Bias(Op):
@@ -83,3 +88,6 @@ class Bias(Op):
         if len(b.shape) != 1 or not x.shape or x.shape[-1] != b.shape[0]:
             raise ValueError(f"Bias: expected b of shape ({x.shape[-1] if x.shape else '?'},), got {b.shape}")
         return x
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [dy, by_last_axis(dy)]

@@ -5,12 +5,14 @@ The gradient of an argument that was broadcast is summed over the axes along whi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydtconv.ops.activation import check_fusable
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import broadcast_shapes, same_float
+from pydtconv.ops.gradients import unbroadcast
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Add(Op):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(y=(0,)) if self.activation else Retained()
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        g = dy / float(len(x)) if self.average else dy
+        return [unbroadcast(g, each.shape) for each in x]
+
 
 class Binary(Op):
     """y = x0 op x1 with broadcasting."""
@@ -86,6 +92,9 @@ class Subtract(Binary):
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((), ())
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [unbroadcast(dy, x[0].shape), unbroadcast(-dy, x[1].shape)]
+
 
 @dataclass(frozen=True)
 class Multiply(Binary):
@@ -94,6 +103,9 @@ class Multiply(Binary):
     kind: ClassVar[str] = "multiply"
     onnx: ClassVar[str] = "Mul"
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((1,), (0,))
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [unbroadcast(dy * x[1], x[0].shape), unbroadcast(dy * x[0], x[1].shape)]
 
 
 @dataclass(frozen=True)
@@ -104,9 +116,18 @@ class Divide(Binary):
     onnx: ClassVar[str] = "Div"
     reads: ClassVar[tuple[tuple[int, ...], tuple[int, ...]]] = ((1,), (1, 2))
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [unbroadcast(dy / x[1], x[0].shape), unbroadcast(-(dy * y) / x[1], x[1].shape)]
+
+
+class Chosen(Binary):
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        mine = functions.where(functions.equal(x[0], x[1]), 0.5 * dy, dy)
+        return [unbroadcast(functions.where(functions.equal(each, y), mine, 0.0), each.shape) for each in x]
+
 
 @dataclass(frozen=True)
-class Maximum(Binary):
+class Maximum(Chosen):
     """y = max(x0, x1); where both are equal each gets half of the gradient."""
 
     kind: ClassVar[str] = "maximum"
@@ -114,7 +135,7 @@ class Maximum(Binary):
 
 
 @dataclass(frozen=True)
-class Minimum(Binary):
+class Minimum(Chosen):
     """y = min(x0, x1); where both are equal each gets half of the gradient."""
 
     kind: ClassVar[str] = "minimum"
@@ -127,3 +148,9 @@ class Power(Binary):
 
     kind: ClassVar[str] = "power"
     onnx: ClassVar[str] = "Pow"
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        base, exponent = x
+        less = functions.where(functions.equal(exponent, 0.0), 0.0, exponent - 1.0)  # 0^-1 is no number
+        first = dy * exponent * functions.power(base, less)
+        return [unbroadcast(first, base.shape), unbroadcast(dy * y * functions.log(base), exponent.shape)]

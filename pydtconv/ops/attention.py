@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from pydtconv.extents import check_products
-from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import fits, same_float
 
 
@@ -95,3 +97,20 @@ class Attention(Op):
         n, heads, _, tq, tk, d, dv = self.sizes(*inputs)
         products = n * heads * tq * tk * ((d + dv) if direction == "forward" else 3 * d + 2 * dv)
         return {direction: Cost(2 * products, products)}
+
+    def formula(self, q: Any, k: Any, v: Any, *masks: Any) -> Any:
+        ops = functions
+        if self.rate:
+            raise NotImplementedError("attention with dropout: its gradient cannot be differentiated again")
+        group = q.shape[2] // k.shape[2]
+        k, v = (ops.repeat(each, group, axis=2) if group > 1 else each for each in (k, v))
+        scores = ops.einsum("bqhd,bkhd->bhqk", q, k) * self.factor(q.shape[3])
+        seen: Any = np.ones((1, 1, q.shape[1], k.shape[1]), bool)
+        if self.causal:
+            seen = np.tril(seen)
+        for mask in masks:
+            seen = ops.logical_and(ops.cast(mask, "bool"), seen)
+        weights = ops.softmax(ops.where(seen, scores, -1e30), axis=-1)
+        if self.zero_empty:
+            weights = ops.where(ops.any(seen, axis=-1, keepdims=True), weights, 0.0)
+        return ops.einsum("bhqk,bkhd->bqhd", weights, v)

@@ -195,6 +195,11 @@ class Op:
     #: formula(op, *inputs): the operator made of other operators; gradients that are differentiated again go through it
     formula: ClassVar[Callable[..., Any] | None] = None
 
+    #: gradient(op, x, y, dy): that of each input, or None, by inputs, output and the output's gradient.  It is made of
+    #: functions of `pydtconv.ops`, for gradients that are differentiated again, and leaves a fused activation and a
+    #: residual out.  By default, and where it is NotImplemented, `formula` is differentiated.
+    gradient: ClassVar[Callable[..., Any] | None] = None
+
     def check_differentiable(self) -> None:
         """Raises NotImplementedError where there is a gradient that is not here."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import same_float
@@ -64,3 +65,6 @@ class Contract(Op):
         products = math.prod(extent or 1 for extent in self.extents(*inputs).values())
         count = 1 if direction == "forward" else 2
         return {direction: Cost(2 * count * products, count * products)}
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [Contract(self.c, self.b, self.a)(dy, x[1]), Contract(self.a, self.c, self.b)(x[0], dy)]

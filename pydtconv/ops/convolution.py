@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 from pydtconv.conv.cost import fewest_multiplications
@@ -16,8 +17,10 @@ from pydtconv.conv.problem import ConvProblem, by_axis
 from pydtconv.conv.table import check_algorithm
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
-from pydtconv.ops.base import Cost, Op, Retained, Spec, Window
+from pydtconv.ops.base import Cost, Op, Retained, Spec, Window, functions
 from pydtconv.ops.checks import check_float
+from pydtconv.ops.convolution_gradients import by_groups, of_filters, sides
+from pydtconv.ops.gradients import by_last_axis, window_taps
 from pydtconv.ops.halo import Halo
 from pydtconv.ops.moments import moments_spec
 
@@ -222,6 +225,17 @@ class Conv(MeasuredConv):
             raise no_fit(self, f"{wanted} for x of shape {x.shape}", w.shape)
         return ConvProblem.of(sizes, filters, self.strides, self.padding, self.dilation, self.groups, x.dtype)
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        """By images the transposed convolution of dy, by filters the convolution of images with dy."""
+        p = self.problem(x[0].spec, x[1].spec)
+        extra = []
+        for extent, out, kernel, stride, dilation, before, after in p.axes[3 - p.rank :]:
+            extra.append(extent - ((out - 1) * stride + (kernel - 1) * dilation + 1 - before - after))
+        back = functions.ConvTranspose(self.strides, sides(p), self.dilation, output_padding=tuple(extra))
+        over = partial(of_filters, Conv(self.dilation, sides(p), self.strides), x[1].shape[:-2])
+        dx, dw = by_groups(self.groups, back, dy, x[1]), by_groups(self.groups, over, x[0], dy)
+        return [dx, dw, *[by_last_axis(dy)] * (len(x) - 2)]
+
 
 @dataclass(frozen=True)
 class DepthwiseConv(MeasuredConv):
@@ -234,3 +248,17 @@ class DepthwiseConv(MeasuredConv):
             raise no_fit(self, f"({taps(len(kernel))}, {ci}, multiplier) for x of shape {x.shape}", w.shape)
         filters = (*kernel, 1, ci * mult)
         return ConvProblem.of(sizes, filters, self.strides, self.padding, self.dilation, ci, x.dtype)
+
+    def formula(self, x: Any, w: Any, *bias: Any) -> Any:
+        """Tap by tap: w (*kernel, c, multiplier)."""
+        kernel, (c, multiplier) = tuple(w.shape[:-2]), tuple(w.shape[-2:])
+        p = self.problem(x.spec, w.spec)
+        strides, dilation = zip(*((axis[3], axis[4]) for axis in p.axes[3 - p.rank :]), strict=True)
+        total: Any = None
+        for place, tap in window_taps(
+            x, kernel, strides, dilation, sides(p), [axis[1] for axis in p.axes[3 - p.rank :]]
+        ):
+            term = functions.expand_dims(tap, -1) * w[place]
+            total = term if total is None else total + term
+        y = functions.reshape(total, (*total.shape[:-2], c * multiplier))
+        return y + bias[0] if bias else y

@@ -6,12 +6,15 @@ images exchanged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydtconv.conv.problem import ConvProblem, by_axis, several
 from pydtconv.ops.base import Reasons, Spec, Window
-from pydtconv.ops.convolution import ConvBase, no_fit, sizes_of, taps
+from pydtconv.ops.convolution import Conv, ConvBase, no_fit, sizes_of, taps
+from pydtconv.ops.convolution_gradients import of_filters, sides
+from pydtconv.ops.gradients import by_last_axis
 
 
 @dataclass(frozen=True)
@@ -75,3 +78,9 @@ class ConvTranspose(ConvBase):
 
     def _output_shape(self, p: ConvProblem) -> tuple[int, ...]:
         return p.x_shape
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        p = self.problem(x[0].spec, x[1].spec)
+        dx = Conv(self.strides, sides(p), self.dilation)(dy, x[1])
+        dw = of_filters(Conv(self.dilation, sides(p), self.strides), x[1].shape[:-2], dy, x[0])
+        return [dx, dw, *[by_last_axis(dy)] * (len(x) - 2)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_float
 
 
@@ -33,3 +34,8 @@ class TakeRows(Op):
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0,))
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        index, table = x
+        flat = functions.reshape(functions.cast(index, "int32"), (-1,))
+        return [None, functions.segment_sum(functions.reshape(dy, (-1, table.shape[1])), flat, table.shape[0])]

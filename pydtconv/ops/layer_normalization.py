@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydtconv.dtypes import real
-from pydtconv.ops.base import Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float
+from pydtconv.ops.gradients import normalized, of_parameters
 
 
 @dataclass(frozen=True)
@@ -70,3 +72,19 @@ class LayerNorm(Op):
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         rows = Spec(inputs[0].shape[: self.lead(len(inputs[0].shape))], real(inputs[0].dtype))
         return {"mean": rows, "inverse": rows}
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Any:
+        last = len(x[0].shape) - 1
+        if self.rms or self.lead(last + 1) != last:
+            return NotImplemented
+        dx, dgamma, dbeta = normalized(x[0], dy, x[1] if self.scale else None, (last,), self.epsilon)
+        return [dx, *of_parameters(self, dgamma, dbeta)]
+
+    def formula(self, x: Any, *parameters: Any) -> Any:
+        axes = tuple(range(self.lead(len(x.shape)), len(x.shape)))
+        moved = x if self.rms else x - functions.mean(x, axis=axes, keepdims=True)
+        squares = functions.mean(functions.square(moved), axis=axes, keepdims=True)
+        y = moved * functions.rsqrt(squares + self.epsilon)
+        given = iter(parameters)
+        y = y * next(given) if self.scale else y
+        return y + next(given) if self.center else y

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
-from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import broadcast_shapes, same_float, same_real
+from pydtconv.ops.gradients import unbroadcast
 from pydtconv.ops.kinds import FUSABLE, SMOOTH
 
 
@@ -108,6 +109,12 @@ class Dense(Op):
         parts = ("forward",) if direction == "forward" else ("backward_data", "backward_weights")
         return dict.fromkeys(parts, Cost(2 * products, products))
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        images, w = x[:2]
+        rows, g = functions.reshape(images, (-1, w.shape[0])), functions.reshape(dy, (-1, w.shape[1]))
+        dx = functions.reshape(functions.matmul(g, functions.transpose(w)), tuple(images.shape))
+        return [dx, functions.matmul(functions.transpose(rows), g), *[functions.sum(g, axis=0)] * (len(x) - 2)]
+
 
 @dataclass(frozen=True)
 class MatMul(Op):
@@ -131,3 +138,9 @@ class MatMul(Op):
         products = self.infer(*inputs).size * (inputs[0].shape[-1] or 0)
         count = 1 if direction == "forward" else 2
         return {direction: Cost(2 * count * products, count * products)}
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        a, b = x
+        da = functions.matmul(dy, functions.swapaxes(b, -1, -2))
+        db = functions.matmul(functions.swapaxes(a, -1, -2), dy)
+        return [unbroadcast(da, a.shape), unbroadcast(db, b.shape)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_float, fits
+from pydtconv.ops.gradients import spread
 
 REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight")
 
@@ -46,6 +49,17 @@ class WeightedMean(Op):
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(1,) if len(needs) > 1 else ())
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        shape = x[0].shape
+        g = dy if self.reduction == "sum" else dy / float(math.prod(shape))
+        g = spread(g, shape, tuple(range(len(shape))))
+        if len(x) > 1:
+            weights = functions.reshape(x[1], (*x[1].shape, *(1,) * (len(shape) - len(x[1].shape))))
+            g = g * weights
+            if self.reduction == "mean_with_sample_weight":
+                g = functions.divide_no_nan(g * float(math.prod(shape)), functions.sum(x[1]))
+        return [g, *[None] * (len(x) - 1)]
 
 
 def _front(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -97,6 +111,9 @@ class Portion(Op):
             raise ValueError(f"Portion: expected a scalar, got shape {inputs[0].shape}")
         return inputs[0]
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [self(dy)]
+
 
 @dataclass(frozen=True)
 class WeightedSum(Op):
@@ -121,3 +138,6 @@ class WeightedSum(Op):
                     f"WeightedSum: expected scalars of dtype {inputs[0].dtype}, got {spec.shape} {spec.dtype}"
                 )
         return inputs[0]
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [dy * float(weight) for weight in self.weights or (1.0,) * len(x)]

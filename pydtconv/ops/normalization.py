@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from pydtconv.conv.activations import OF_NORMALIZED
 from pydtconv.dtypes import real
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_float
+from pydtconv.ops.gradients import normalized, of_parameters
 from pydtconv.ops.kinds import FUSABLE
 from pydtconv.ops.moments import moments_spec
 
@@ -134,6 +135,17 @@ class BatchNorm(Op):
     @property
     def replay_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
         return (0, 1 + self.scale) if self.center else (0,)
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        gamma = x[1] if self.scale else None
+        if not self.frozen:
+            dx, dgamma, dbeta = normalized(x[0], dy, gamma, tuple(range(len(x[0].shape) - 1)), self.epsilon)
+        else:
+            mean, variance = (x[i] for i in self.state)
+            inverse = functions.rsqrt(variance + self.epsilon)
+            dx = dy * inverse if gamma is None else dy * (gamma * inverse)
+            dgamma, dbeta = dy * ((x[0] - mean) * inverse), dy
+        return [dx, *of_parameters(self, dgamma, dbeta), None, None]
 
 
 def is_read_through(op: Op) -> bool:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from pydtconv.conv.problem import same_padding
 from pydtconv.extents import LARGEST, check_products
-from pydtconv.ops.base import Op, Spec, Window
+from pydtconv.ops.base import Op, Spec, Window, functions
 from pydtconv.ops.checks import check_float
+from pydtconv.ops.gradients import first_largest, largest_of_images, pixels_of_windows, spread
 from pydtconv.ops.halo import Halo
 
 #: (before, after) of each axis, "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel at the end)
@@ -120,6 +126,10 @@ class MaxPool(WindowPool):
         y = self.infer(*inputs)
         return {"argmax": Spec(y.shape, "uint8" if self.argmax_bytes == 1 else "int32")}
 
+    def formula(self, x: Any) -> Any:
+        found, inside = pixels_of_windows(self, x)
+        return first_largest(functions.stack(found, axis=-1), inside)
+
 
 @dataclass(frozen=True)
 class AveragePool(WindowPool):
@@ -129,6 +139,16 @@ class AveragePool(WindowPool):
     """
 
     count_include_pad: bool = False
+
+    def formula(self, x: Any) -> Any:
+        found, inside = pixels_of_windows(self, x)
+        count = float(len(found)) if self.count_include_pad else inside.sum(-1).astype(float)
+        return functions.sum(functions.stack(found, axis=-1), axis=-1) / count
+
+
+def _bounds(extent: int, out: int) -> list[tuple[int, int]]:
+    """Where each of `out` windows starts and ends."""
+    return [(i * extent // out, -(-(i + 1) * extent // out)) for i in range(out)]
 
 
 @dataclass(frozen=True)
@@ -181,10 +201,27 @@ class AdaptiveMaxPool(AdaptivePool):
             return {}
         return {"argmax": Spec(self.infer(*inputs).shape, "uint8" if prod(self.windows(*inputs)) <= 256 else "int32")}
 
+    def formula(self, x: Any) -> Any:
+        bounds = [_bounds(extent, out) for extent, out in zip(x.shape[1:-1], self.output_size, strict=True)]
+        cells = []
+        for window in itertools.product(*bounds):
+            part = x[(slice(None), *(slice(start, stop) for start, stop in window), slice(None))]
+            cells.append(largest_of_images(part))
+        return functions.reshape(functions.stack(cells, axis=1), (-1, *self.output_size, x.shape[-1]))
+
 
 @dataclass(frozen=True)
 class AdaptiveAveragePool(AdaptivePool):
     """y = mean over each window."""
+
+    def formula(self, x: Any) -> Any:
+        for axis, out in enumerate(self.output_size, 1):
+            shares = np.zeros((out, x.shape[axis]))
+            for i, (start, stop) in enumerate(_bounds(x.shape[axis], out)):
+                shares[i, start:stop] = 1 / (stop - start)
+            part = functions.tensordot(x, functions.convert_to_tensor(shares, x.dtype), axes=([axis], [1]))
+            x = functions.moveaxis(part, -1, axis)
+        return x
 
 
 @dataclass(frozen=True)
@@ -212,6 +249,10 @@ class GlobalAveragePool(_GlobalPool):
 
     mesh: ClassVar[str] = "global_average"
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        shape = x[0].shape
+        return [spread(dy / float(math.prod(shape[1:-1])), shape, tuple(range(1, len(shape) - 1)))]
+
 
 @dataclass(frozen=True)
 class GlobalMaxPool(_GlobalPool):
@@ -222,3 +263,7 @@ class GlobalMaxPool(_GlobalPool):
 
     def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
         return {"argmax": Spec((inputs[0].shape[0], inputs[0].shape[-1]), "int32")} if training else {}
+
+    def formula(self, x: Any) -> Any:
+        y = largest_of_images(x)
+        return functions.reshape(y, (y.shape[0], *(1,) * (len(x.shape) - 2), y.shape[-1])) if self.keepdims else y

@@ -7,10 +7,13 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Reasons, Spec
+import numpy as np
+
+from pydtconv.ops.base import Op, Reasons, Spec, functions
 from pydtconv.ops.checks import same_float
 
 #: of each axis along which a tensor is a part of a larger one: the axis, the part's first element, the whole's extent
@@ -61,6 +64,13 @@ class Dropout(Op):
             raise ValueError(f"Dropout: expected a noise_shape of 1 or the extents of {shape}, got {self.noise_shape}")
         return noise
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        """dy times the mask, which the same operator makes of ones: its numbers depend on its stream and the step."""
+        shape = tuple(x[0].shape)
+        mask = self(dy.graph.constant(np.ones(shape), x[0].dtype, shape))
+        mask.node.stream = y.node.stream
+        return [functions.where(functions.equal(mask, 0.0), 0.0, dy * mask)]
+
 
 @dataclass(frozen=True)
 class GaussianNoise(Op):
@@ -85,6 +95,9 @@ class GaussianNoise(Op):
     def infer(self, *inputs: Spec) -> Spec:
         same_float("GaussianNoise", *inputs)
         return inputs[0]
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [dy]
 
 
 class RandomWindow(Op):

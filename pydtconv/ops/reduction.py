@@ -6,12 +6,14 @@ elements are the largest (smallest), they share the gradient.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import normalize_axes, same_float
+from pydtconv.ops.gradients import spread
 
 Axes = int | Sequence[int] | None
 
@@ -46,15 +48,28 @@ class Reduction(Op):
 class Sum(Reduction):
     """y = sum of x over `axis` (None: all)."""
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [spread(dy, x[0].shape, self.axes(len(x[0].shape)))]
+
 
 @dataclass(frozen=True)
 class Mean(Reduction):
     """y = mean of x over `axis` (None: all)."""
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        axes = self.axes(len(x[0].shape))
+        return [spread(dy / float(math.prod(x[0].shape[i] for i in axes)), x[0].shape, axes)]
+
 
 class Extremum(Reduction):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(x=(0,), y=(0,))
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        axes = self.axes(len(x[0].shape))
+        equal = functions.equal(x[0], spread(y, x[0].shape, axes))
+        count = functions.sum(functions.cast(equal, dy.dtype), axis=axes, keepdims=True)
+        return [functions.where(equal, spread(dy, x[0].shape, axes) / count, 0.0)]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Reasons, Spec
+import numpy as np
+
+from pydtconv.ops.base import Op, Reasons, Spec, functions
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.shape import Slice
 
@@ -59,6 +61,19 @@ class Pad(Op):
             tuple(n if n is None else n + a + b for n, (a, b) in zip(shape, self.padding, strict=True)), inputs[0].dtype
         )
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Any:
+        if self.mode != "constant":
+            return NotImplemented
+        sides = [(0, 0), *self.padding, (0, 0)] if len(self.padding) != len(dy.shape) else self.padding
+        return [dy[tuple(slice(a, a + e) for (a, _), e in zip(sides, x[0].shape, strict=True))]]
+
+    def formula(self, x: Any) -> Any:
+        """Of the modes that mirror or repeat."""
+        for axis, sides in enumerate(self.padding):
+            if any(sides):
+                x = functions.take(x, np.pad(np.arange(x.shape[axis]), sides, self.mode), axis=axis)  # type: ignore[call-overload]
+        return x
+
 
 @dataclass(frozen=True)
 class Upsample(Op):
@@ -88,3 +103,11 @@ class Upsample(Op):
             raise ValueError(f"Upsample: expected images (n, {axes}, c), got shape {inputs[0].shape}")
         n, *spatial, c = inputs[0].shape
         return Spec((n, *(e and e * times for e, times in zip(spatial, self.size, strict=True)), c), inputs[0].dtype)
+
+    def formula(self, x: Any) -> Any:
+        if self.interpolation == "bilinear":
+            size = tuple(extent * times for extent, times in zip(x.shape[1:-1], self.size, strict=True))
+            return functions.image.resize(x, size, "bilinear", data_format="channels_last")
+        for axis, times in enumerate(self.size):
+            x = functions.repeat(x, times, axis=axis + 1)
+        return x

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydtconv.dtypes import name_of
-from pydtconv.ops.base import Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import normalize_axes, same_float
 
 
@@ -56,6 +56,9 @@ class Reshape(Op):
             return (None, *self.shape[1:])
         raise ValueError(f"reshape: expected a shape that keeps the batch of {old}, got {self.shape}")
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [functions.reshape(dy, tuple(x[0].shape))]
+
 
 @dataclass(frozen=True)
 class Transpose(Op):
@@ -79,6 +82,10 @@ class Transpose(Op):
     def infer(self, *inputs: Spec) -> Spec:
         same_float("transpose", *inputs)
         return Spec(tuple(inputs[0].shape[a] for a in self.order(len(inputs[0].shape))), inputs[0].dtype)
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        order = self.order(len(x[0].shape))
+        return [functions.transpose(dy, tuple(order.index(i) for i in range(len(order))))]
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,14 @@ class Concatenate(Op):
         """The inputs without a gradient, for their extents alone."""
         return Retained(x=tuple(i for i, need in enumerate(needs) if not need))
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        axis, at, parts = self.axis % len(dy.shape), 0, []
+        for each in x:
+            key = tuple(slice(at, at + each.shape[axis]) if i == axis else slice(None) for i in range(len(dy.shape)))
+            parts.append(dy[key])
+            at += each.shape[axis]
+        return parts
+
 
 @dataclass(frozen=True)
 class Slice(Op):
@@ -148,6 +163,10 @@ class Slice(Op):
             raise ValueError(f"{self.name}: nothing is left of shape {shape} between {self.start} and {self.stop}")
         return Spec(extents, inputs[0].dtype)
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        sides = [(a, e - a - g) for a, e, g in zip(self.start, x[0].shape, dy.shape, strict=True)]
+        return [functions.pad(dy, tuple(sides))]
+
 
 @dataclass(frozen=True)
 class Cast(Op):
@@ -162,3 +181,6 @@ class Cast(Op):
 
     def infer(self, *inputs: Spec) -> Spec:
         return Spec(inputs[0].shape, self.dtype)
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [functions.cast(dy, x[0].dtype)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Retained, Spec
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float
 
 
@@ -33,7 +34,13 @@ class Softmax(Op):
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         return Retained(y=(0,))
 
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [y * (dy - functions.sum(dy * y, axis=self.axis, keepdims=True))]
+
 
 @dataclass(frozen=True)
 class LogSoftmax(Softmax):
     """y = x - max(x) - log(sum(exp(x - max(x)))) along `axis`.  dx = dy - exp(y) * sum(dy)."""
+
+    def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+        return [dy - functions.exp(y) * functions.sum(dy, axis=self.axis, keepdims=True)]

@@ -1,19 +1,10 @@
-"""Rules of `GradientTape` inside another tape's block: the gradient of an operator, as operators.
+"""Gradients of `GradientTape` inside another tape's block: those of operators, as operators.
 
-What a rule computes can be differentiated again.  Operators without a rule are refused by name.
+What a rule computes can be differentiated again.  Operators have their own (`Op.gradient`, `Op.formula`); those of
+functions of the table are here.  Operators without one are refused by name.
 """
 
-from pydtconv.loops.rules import elementwise, normalizing, products, sums, tables, windows
+from pydtconv.loops.rules import tables
 from pydtconv.loops.rules.pulling import RULES, contribute, pull
 
-__all__ = [
-    "RULES",
-    "contribute",
-    "elementwise",
-    "normalizing",
-    "products",
-    "pull",
-    "sums",
-    "tables",
-    "windows",
-]
+__all__ = ["RULES", "contribute", "pull", "tables"]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pydtconv import ops
 from pydtconv.graph.ir.graph import Node, Tensor
 from pydtconv.loops.derivatives import differentiable_inputs
+from pydtconv.ops import kinds
 
 #: (node, inputs, y, dy) -> a gradient for each input, None where there is none.  Of an operator with several outputs
 #: y and dy are lists, dy with None for an output without a gradient.
 Rule = Callable[[Node, Sequence[Any], Any, Any], Sequence[Any]]
 
-#: by the operator's class, or the function of the table
+#: by the function of the table, or the operator's class where it has no gradient and no formula of its own
 RULES: dict[str, Rule] = {}
 
 
@@ -56,14 +58,30 @@ def contribute(gradients: dict[Tensor, Any], tensor: Tensor, gradient: Any) -> N
 
 def rule_of(node: Node) -> Rule:
     """The rule of a node's operator.  Raises NotImplementedError that names it where there is none."""
-    key = key_of(node)
-    rule = RULES.get(key)
-    formula = type(node.op).formula
-    if rule is None and formula is not None:
-        return composed(formula)
-    if rule is None:
-        raise refused(node.op.name, node.op.lacks.get("gradient", ""))
-    return rule
+    op = node.op
+    rule = RULES.get(key_of(node))
+    if rule is None and op.gradient is None and op.formula is None:
+        raise refused(op.name, op.lacks.get("gradient", ""))
+    return rule or _of_operator
+
+
+def _of_operator(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
+    """By the operator's own gradient or formula, which are those of it without a fused activation and a residual."""
+    op: Any = node.op
+    if op.activation is not None and op.activation not in kinds.FUSABLE:
+        return composed(_unfused)(node, x, y, dy)
+    if op.activation is not None:
+        given = kinds.given(op.activation, getattr(op, "alpha", None))
+        dy = kinds.ROWS[op.activation].gradient(ops, y, y, dy, *given)
+    inputs = x[: len(x) - op.residual]
+    found = NotImplemented if op.gradient is None else op.gradient(inputs, y, dy)
+    if found is NotImplemented:
+        found = composed(type(op).formula)(node, inputs, y, dy)
+    return [*found, *[dy] * op.residual]
+
+
+def _unfused(op: Any, *x: Any) -> Any:
+    return ops.Activation(op.activation)(dataclasses.replace(op, activation=None)(*x))
 
 
 def composed(formula: Callable[..., Any]) -> Rule:
