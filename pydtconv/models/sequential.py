@@ -85,7 +85,12 @@ class Sequential(Model):
     def _pydt_build_on(self, x: Any) -> None:
         y = x
         for layer in self._pydt_layers:
-            y = layer(y)
+            try:
+                y = layer(y)
+            except NotImplementedError:
+                if type(layer).compute_output_spec is Layer.compute_output_spec:
+                    raise
+                return  # a layer of a user's whose shapes nobody knows: the layers are called one after the other
         object.__setattr__(self, "_pydt_network", Network(x, y))
         self.built = True
         auto_name("Functional")  # Keras makes one here, so that later ones count from it
@@ -103,7 +108,7 @@ class Sequential(Model):
     def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._pydt_check_given(args, kwargs)
         x = args[0] if args else kwargs["inputs"]
-        if self._pydt_network is not None or isinstance(x, Mapping):
+        if self._pydt_network is not None or isinstance(x, (Mapping, list, tuple)):
             return
         if not hasattr(x, "shape"):
             raise ValueError(f"{type(self).__name__} {self.name!r}: expected a tensor, got {x!r}")
@@ -111,13 +116,13 @@ class Sequential(Model):
 
     def _pydt_input_dtypes(self, inputs: Any) -> list[str | None]:
         """Images are floats where an Input does not say otherwise; what a dict holds besides stays what it is."""
-        if self._pydt_network is None and not isinstance(inputs, Mapping):
+        if self._pydt_network is None and not isinstance(inputs, (Mapping, list, tuple)):
             return [None] * len(tree.flatten(inputs))
         return super()._pydt_input_dtypes(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """A dict, such as images with their masks, goes from layer to layer, where no images built the model before."""
-        if self._pydt_network is not None or not isinstance(inputs, Mapping):
+        """A dict or list, such as images with masks, goes from layer to layer, where no images built the model."""
+        if self._pydt_network is not None:
             return super().call(inputs, training, mask)
         y: Any = inputs
         for layer in self._pydt_layers:

@@ -365,6 +365,14 @@ def trained_own_step_of_several_dtypes(x, y):
     return model, model.fit(Batches(x, y), epochs=2, verbose=0)
 
 
+def trained_scaled(x, y):
+    """A sample of one rank is infinite: all ranks leave the step out, and halve the scale."""
+    x = x.copy()
+    x[BATCH + 1] = np.inf
+    inner = optimizers.Adam(0.01, gradient_accumulation_steps=2)
+    return trained_with(optimizers.LossScaleOptimizer(inner, 64.0, 2), x, y)
+
+
 TRAINED = {
     "several_dtypes": trained_several_dtypes,
     "own_step_of_several_dtypes": trained_own_step_of_several_dtypes,
@@ -383,6 +391,7 @@ TRAINED = {
     "frozen": trained_frozen,
     "by_hand": trained_by_hand,
     "always_normalized": trained_always_normalized,
+    "scaled": trained_scaled,
 }
 
 

@@ -183,3 +183,45 @@ def test_names_of_models_count_as_in_keras():
     Sequential([Input((3,)), layers.Dense(2)])
     x = Input((3,))
     assert Model(x, layers.Dense(2)(x)).name == "functional_1"
+
+
+def test_lists_go_from_layer_to_layer():
+    class Pair(layers.Layer):
+        def call(self, inputs):
+            return [inputs[0] + inputs[1], 2 * inputs[1]]
+
+    x = [np.ones((3, 2), "float32"), np.ones((3, 2), "float32")]
+    model = Sequential([Pair(), Pair(), layers.Add()])
+    for y in model(x), model.predict(x, verbose=0):
+        np.testing.assert_array_equal(y, np.full((3, 2), 8))
+    model.summary(print_fn=lambda *_, **__: None)
+
+
+def test_a_layer_whose_shapes_are_not_known_before_it_runs():
+    class Unknown(layers.Layer):
+        def build(self, input_shape):
+            self.scale = self.add_weight((input_shape[-1],), "ones")
+
+        def call(self, inputs):
+            return inputs * self.scale
+
+        def compute_output_spec(self, *args, **kwargs):
+            raise NotImplementedError
+
+    x = np.ones((4, 2), "float32")
+    for first in [], [Input((2,))]:
+        model = Sequential([*first, Unknown(), layers.Dense(1, kernel_initializer="ones")])
+        np.testing.assert_array_equal(model(x), np.full((4, 1), 2))
+        model.compile("sgd", "mse")
+        model.fit(x, x[:, :1], verbose=0)
+        assert len(model.weights) == 3
+        model.summary(print_fn=lambda *_, **__: None)
+
+
+def test_what_a_layer_of_ours_refuses_is_said_at_once():
+    class Refused(layers.Layer):
+        def call(self, inputs):
+            raise NotImplementedError("not here")
+
+    with pytest.raises(NotImplementedError, match="not here"):
+        Sequential([Input((2,)), Refused()])

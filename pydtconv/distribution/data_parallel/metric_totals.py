@@ -58,7 +58,13 @@ def _gains(after: Any, before: Any) -> Iterator[np.ndarray]:
         for _, new, old in _pairs(after, before):
             yield from _gains(new, old)
     elif after is not None:
-        yield np.ravel(np.subtract(after, 0 if before is None else before, dtype=np.float64))
+        yield np.ravel(np.subtract(after, _start(after, before), dtype=np.float64))
+
+
+def _start(after: Any, before: Any) -> np.ndarray:
+    """The numbers before the batch: zeros where there were none, or zeros of another shape, as of unknown labels."""
+    start = np.asarray(0.0 if before is None else before, np.float64)
+    return start if start.shape == np.shape(after) or start.any() else np.zeros(np.shape(after))
 
 
 def _sum(after: Any, before: Any, gained: Iterator[float]) -> Any:
@@ -68,6 +74,6 @@ def _sum(after: Any, before: Any, gained: Iterator[float]) -> Any:
         return [_sum(new, old, gained) for _, new, old in _pairs(after, before)]
     if after is None:
         return None
-    start = np.zeros(np.shape(after)) if before is None else np.asarray(before, np.float64)
+    start = _start(after, before)
     whole = start + np.array([next(gained) for _ in range(start.size)]).reshape(start.shape)
     return whole.astype(after.dtype) if isinstance(after, np.ndarray) else type(after)(whole)
