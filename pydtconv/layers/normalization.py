@@ -13,6 +13,7 @@ from pydtconv.dtypes import real
 from pydtconv.layers.arguments import is_integer
 from pydtconv.layers.input_spec import InputSpec
 from pydtconv.layers.layer import Layer
+from pydtconv.ops.functions.normalization import by_deviation
 from pydtconv.serialization.configurable import builtin
 
 
@@ -234,20 +235,18 @@ class LayerNormalization(Layer):
 
     def call(self, inputs: Any) -> Any:
         axes = [self.axis] if isinstance(self.axis, int) else self.axis
+        if self.rms_scaling:
+            return by_deviation(inputs, self.gamma, sorted(axis % len(inputs.shape) for axis in axes), self.epsilon)
         x, back = _axes_last(inputs, axes)
         shape, lead = x.shape, len(x.shape) - len(axes)
-        if self.rms_scaling:  # by the deviation from the mean, which stays: Keras's, deprecated there
-            variance = ops.var(x, axis=tuple(range(lead, len(shape))), keepdims=True)
-            y = x * ops.rsqrt(variance + self.epsilon) * ops.reshape(self.gamma, shape[lead:])
+        last = (int(np.prod(shape[lead:])),)
+        weights = [w for w in (self.gamma, self.beta) if w is not None]
+        op = ops.LayerNorm(epsilon=self.epsilon, scale=self.gamma is not None, center=self.beta is not None)
+        if len(axes) == 1:
+            y = op(x, *weights)
         else:
-            last = (int(np.prod(shape[lead:])),)
-            weights = [w for w in (self.gamma, self.beta) if w is not None]
-            op = ops.LayerNorm(epsilon=self.epsilon, scale=self.gamma is not None, center=self.beta is not None)
-            if len(axes) == 1:
-                y = op(x, *weights)
-            else:
-                y = op(ops.reshape(x, (*shape[:lead], *last)), *(ops.reshape(w, last) for w in weights))
-                y = ops.reshape(y, shape)
+            y = op(ops.reshape(x, (*shape[:lead], *last)), *(ops.reshape(w, last) for w in weights))
+            y = ops.reshape(y, shape)
         return y if back is None else ops.transpose(y, back)
 
 

@@ -39,6 +39,9 @@ def test_without_the_mean_over_the_first_axes():
     layer.set_weights([gamma])
     wanted = X / np.sqrt(X.var(1, keepdims=True) + 0.001) * gamma[:, None, None]
     np.testing.assert_allclose(layer(X), wanted, rtol=1e-4, atol=1e-5)
+    with pytest.warns(UserWarning, match="rms_scaling is deprecated"):
+        found = ops.layer_normalization(X, gamma, axis=1, epsilon=0.001, rms_scaling=True)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_axes_that_come_twice_are_refused():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import ops
+from pydtconv import KerasTensor, ops
 from pydtconv.kernels import compute
 from pydtconv.ops import LogSoftmax, Softmax
 from tests.ops.harness import check_op, normal
@@ -74,3 +74,10 @@ def test_several_axes_together(axis):
 def test_of_nothing(shape, function):
     for axis in range(len(shape)):
         assert function(np.zeros(shape, "float32"), axis=axis).shape == shape
+
+
+def test_an_axis_of_one_element_is_told():
+    for x in (np.ones((3, 1), "float32"), KerasTensor((None, 1))):
+        with pytest.warns(UserWarning, match=r"axis -1 of shape \(.*, 1\) has the extent 1"):
+            ops.softmax(x)
+    ops.softmax(np.ones((1, 3), "float32"))

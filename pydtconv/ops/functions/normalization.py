@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv import config
 from pydtconv.ops.checks import normalize_axes
-from pydtconv.ops.functions.arithmetic import add, multiply, rsqrt, subtract
+from pydtconv.ops.functions.arithmetic import add, multiply, rsqrt, square, subtract
 from pydtconv.ops.functions.operands import as_float, as_operand, in_reals, is_symbolic, is_watched, of_one_dtype
+from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import reshape, transpose, with_axis_last
 from pydtconv.ops.layer_normalization import LayerNorm
 from pydtconv.ops.normalization import BatchNorm
@@ -52,14 +55,19 @@ def _by_arithmetic(x: Any, mean: Any, variance: Any, axis: int, offset: Any, sca
 def layer_normalization(
     x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None, **kwargs: Any
 ) -> Any:
-    """Normalization over an axis or several, gamma and beta of their extents; epsilon: None for that of config."""
-    if kwargs.pop("rms_scaling", False) or kwargs:
-        raise ValueError(
-            f"layer_normalization: expected no further arguments, got {', '.join(kwargs) or 'rms_scaling'}"
-        )
+    """Normalization over an axis or several, gamma and beta of their extents; epsilon: None for that of config.
+
+    rms_scaling: Keras's deprecated one, by the deviation from the mean, which stays; beta is not used.
+    """
+    rms_scaling = kwargs.pop("rms_scaling", False)
+    if kwargs:
+        raise ValueError(f"layer_normalization: expected no further arguments, got {', '.join(kwargs)}")
     epsilon = config.epsilon() if epsilon is None else epsilon
     x, weights = as_float(x), [as_operand(v) for v in (gamma, beta) if v is not None]
     axes = normalize_axes("layer_normalization", axis if isinstance(axis, int) else tuple(axis), len(x.shape))
+    if rms_scaling:
+        warnings.warn("layer_normalization: rms_scaling is deprecated: use rms_normalization", stacklevel=3)
+        return by_deviation(x, weights[0] if gamma is not None else None, axes, epsilon)
     kind: dict[str, Any] = {"epsilon": epsilon, "scale": gamma is not None, "center": beta is not None}
     there = (*(i for i in range(len(x.shape)) if i not in axes), *sorted(axes))
     if there == tuple(range(len(x.shape))):
@@ -68,3 +76,11 @@ def layer_normalization(
     weights = [reshape(w, moved.shape[-len(axes) :]) for w in weights]
     y = LayerNorm(tuple(range(-len(axes), 0)), **kind)(moved, *weights)
     return transpose(y, tuple(there.index(i) for i in range(len(there))))
+
+
+@in_reals
+def by_deviation(x: Any, gamma: Any, axes: Sequence[int], epsilon: float) -> Any:
+    """x / sqrt(variance + epsilon) * gamma: x keeps its mean.  axes: from the front, in rising order."""
+    variance = mean(square(subtract(x, mean(x, axes, True))), axes, True)
+    y = multiply(x, rsqrt(add(variance, float(epsilon))))
+    return y if gamma is None else multiply(y, reshape(gamma, [n if d in axes else 1 for d, n in enumerate(x.shape)]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,13 @@ __all__ = exported(nn="log_softmax softmax sparsemax")
 def softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
     """exp(x) / sum(exp(x)) along an axis, or along several together; None: along all."""
     x, axes = as_float(x), _axes(axis)
-    return Softmax(axes)(x) if isinstance(axes, int) else _softmax_along(x, axes)
+    if not isinstance(axes, int):
+        return _softmax_along(x, axes)
+    y = Softmax(axes)(x)
+    if y.shape[axes] == 1:
+        told = f"axis {axes} of shape {tuple(y.shape)} has the extent 1: softmax is 1 everywhere, sigmoid is not"
+        warnings.warn(told, stacklevel=3)
+    return y
 
 
 def log_softmax(x: Any, axis: int | Sequence[int] | None = -1) -> Any:
