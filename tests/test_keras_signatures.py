@@ -1,4 +1,4 @@
-"""Every class and function that Keras and pydtconv both have: the names, order and defaults of its arguments."""
+"""Every class and function that Keras and pydtconv both have: the names, order, kinds and defaults of its arguments."""
 
 import importlib
 import inspect
@@ -6,6 +6,8 @@ import warnings
 
 import pytest
 
+import pydtconv
+from pydtconv import callbacks, layers, losses, optimizers
 from tests.real_keras import import_keras
 
 MODULES = (
@@ -28,14 +30,14 @@ ACCEPTED = {
 
 
 def arguments(value):
-    """{name: default} of what can be passed by name."""
+    """{name: parameter} of what can be passed by name."""
     function = value.__init__ if inspect.isclass(value) else value
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return None
     ways = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return {name: p.default for name, p in parameters.items() if p.kind not in ways and name != "self"}
+    return {name: p for name, p in parameters.items() if p.kind not in ways and name != "self"}
 
 
 def same(ours, theirs):
@@ -55,14 +57,13 @@ def differences(module, name, ours, theirs):
     if ours is None or theirs is None:
         return []
     found = [(key, "missing") for key in theirs if key not in ours]
-    found += [
-        (key, f"{ours[key]!r} for {theirs[key]!r}")
-        for key in theirs
-        if key in ours and not same(ours[key], theirs[key])
-    ]
-    found += [
-        (key, "required by us alone") for key in ours if key not in theirs and ours[key] is inspect.Parameter.empty
-    ]
+    for key in [key for key in theirs if key in ours]:
+        mine, wanted = ours[key], theirs[key]
+        if not same(mine.default, wanted.default):
+            found.append((key, f"{mine.default!r} for {wanted.default!r}"))
+        if mine.kind != wanted.kind:
+            found.append((key, f"{mine.kind.description} for {wanted.kind.description}"))
+    found += [(key, "required by us alone") for key, p in ours.items() if key not in theirs and p.default is p.empty]
     shared = [key for key in theirs if key in ours], [key for key in ours if key in theirs]
     found += [("order", shared)] if shared[0] != shared[1] else []
     kind = module.split(".")[0]
@@ -87,3 +88,20 @@ def test_arguments_are_those_of_keras(module):
                 found[name] = told
     assert not found
     assert compared > 0
+
+
+@pytest.mark.parametrize("name", ["summary", "get_layer", "compute_output_shape", "load_weights"])
+def test_arguments_of_methods_are_those_of_keras(name):
+    ours, theirs = (list(arguments(getattr(made.Model, name))) for made in (pydtconv, import_keras()))
+    assert ours[: len(theirs)] == theirs
+
+
+@pytest.mark.parametrize("made", [layers.Conv2D, optimizers.Adam, losses.Huber, callbacks.EarlyStopping])
+def test_classes_show_the_signature_of_their_constructor(made):
+    shown, own = inspect.signature(made).parameters, inspect.signature(made.__init__).parameters
+    assert list(shown) == list(own)[1:]
+    assert all(shown[name].default == own[name].default for name in shown)
+
+
+def test_the_signature_of_a_layer_is_not_that_of_its_class():
+    assert list(inspect.signature(layers.Dense(3)).parameters) == ["args", "kwargs"]

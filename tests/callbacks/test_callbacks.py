@@ -1,4 +1,4 @@
-"""Callbacks on small models, and their arguments against Keras's."""
+"""Callbacks on small models."""
 
 import csv
 import warnings
@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 from pydtconv import callbacks, layers, models, optimizers, saving
-from tests.real_keras import import_keras
-from tests.signatures import arguments
 
 X = np.linspace(-1, 1, 12, dtype="float32")[:, None]
 Y = 2 * X + 1
-KINDS = sorted(set(callbacks.__all__) - {"Callback", "CallbackList", "PreciseBatchNorm"})
 
 
 def line(rate=0.1):
@@ -37,12 +34,6 @@ def run(model, values, *others, **arguments):
     script = Scripted(values)
     history = model.fit(X, Y, epochs=len(values), verbose=0, callbacks=[script, *others], **arguments)
     return script, history
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_arguments_are_keras_arguments(kind):
-    keras = import_keras()
-    assert arguments(getattr(callbacks, kind)) == arguments(getattr(keras.callbacks, kind))
 
 
 def test_order_of_calls():

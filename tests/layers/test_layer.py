@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import pydtconv
-from pydtconv import layers, ops
+from pydtconv import (
+    layers,
+    ops,
+)
 from pydtconv.utils import clear_session
 
 
@@ -526,3 +529,10 @@ def test_the_scores_of_attention_are_what_values_are_weighed_by(kind):
     y, scores = kind(dropout=0.5, seed=1)([query, value], return_attention_scores=True, training=True)
     assert (scores == 0).any()
     np.testing.assert_allclose(y, scores @ value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("argument", ["lora_rank", "quantization_config"])
+def test_what_is_not_supported_is_refused_when_it_is_used(argument):
+    with pytest.raises(NotImplementedError, match=f"Dense: {argument}: expected None, got 4"):
+        layers.Dense(3, **{argument: 4})
+    layers.Dense(3, **{argument: None})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pydtconv
-from pydtconv import layers, metrics, regularizers
+from pydtconv import layers, regularizers
 from tests.real_keras import import_keras
 
 RNG = np.random.default_rng(0)
@@ -30,14 +30,6 @@ def test_orthogonal_in_training():
     assert float(dense.kernel_regularizer(dense.kernel.value)) < 0.9 * before
     with pytest.raises(ValueError, match=r"OrthogonalRegularizer: expected a matrix, got shape \(3,\)"):
         regularizers.OrthogonalRegularizer()(np.ones(3, "float32"))
-
-
-@pytest.mark.parametrize("options", [{}, {"from_logits": True, "gamma": 1.5}, {"label_smoothing": 0.2, "alpha": 0.7}])
-def test_categorical_focal_crossentropy(options):
-    y = np.eye(3, dtype="float32")[[0, 2, 1, 1]]
-    p = X if options.get("from_logits") else np.abs(X)
-    theirs = import_keras().metrics.categorical_focal_crossentropy(y, p, **options)
-    np.testing.assert_allclose(metrics.categorical_focal_crossentropy(y, p, **options), theirs, rtol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -154,22 +154,6 @@ def test_all_functions():
     assert not missed, f"{len(missed)}\n" + "\n".join(missed)
 
 
-def test_signatures():
-    keras = import_keras()
-    different = []
-    for name in functions():
-        if not hasattr(ops, name) or name == "einsum":  # its further arguments are of other backends
-            continue
-        assert callable(getattr(ops, name)), f"{name} is a module"
-        ours, theirs = (
-            [(p.name, p.default) for p in inspect.signature(getattr(module, name)).parameters.values()]
-            for module in (ops, keras.ops)
-        )
-        if ours != theirs:
-            different.append(f"{name}: expected {theirs}, got {ours}")
-    assert not different, "\n".join(different)
-
-
 def test_the_place_of_the_largest_keeps_its_axes():
     x = np.array([[1.0, 5.0], [2.0, 3.0]], "float32")
     np.testing.assert_array_equal(ops.argmax(x, keepdims=True), [[1]])

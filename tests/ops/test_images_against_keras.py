@@ -1,7 +1,5 @@
 """`keras.ops.image` beside Keras's, and gradients of what images are sampled with; `keras.random`."""
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -90,17 +88,6 @@ def test_function(name):
         assert error <= allowed, (kwargs, error)
         if name in DIFFERENTIABLE and got.dtype.kind == "f":
             compare_gradients(name, theirs, ours, args, kwargs, [expected])
-
-
-def test_signatures():
-    keras = import_keras()
-    for module, own in ((keras.ops.image, ops.image), (keras.random, random)):
-        for name in (n for n in dir(module) if inspect.isfunction(getattr(module, n))):
-            ours, theirs = (
-                [(p.name, p.default) for p in inspect.signature(getattr(m, name)).parameters.values()]
-                for m in (own, module)
-            )
-            assert ours == theirs, name
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "bool"])

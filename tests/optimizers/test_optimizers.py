@@ -11,7 +11,6 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers.arguments import DEFAULTS
 from tests.real_keras import import_keras
-from tests.signatures import arguments
 
 # of Keras on torch, with NumPy 2
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -93,22 +92,6 @@ def test_steps_are_keras_steps(name):
     assert len(optimizer.variables) == len(reference.variables)
     for variable, other in zip(optimizer.variables, reference.variables, strict=True):
         np.testing.assert_allclose(variable.value, other.value.detach().numpy(), rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("SGD", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adagrad", "Adadelta", "Lion", "Ftrl", "Lamb"),
-        *("Adafactor", "Muon", "ScheduleFreeAdamW"),
-    ],
-)
-def test_arguments_are_keras_arguments(kind):
-    keras = import_keras()
-    theirs = arguments(getattr(keras.optimizers, kind))
-    own = arguments(getattr(optimizers, kind))
-    assert theirs[: len(own)] == own
-    assert dict(theirs[len(own) :]).items() <= DEFAULTS.items()
-    assert {name for name, _ in theirs} == {name for name, _ in own} | set(DEFAULTS)
 
 
 def test_state_follows_the_variables_to_another_store():
@@ -485,3 +468,9 @@ def test_a_loss_scale_optimizer_takes_other_arguments_at_their_defaults_alone(na
     for more in {name: 0.5}, {"dynamic": False}, {"foo": 1}:
         with pytest.raises(ValueError, match=f"LossScaleOptimizer: (unknown argument )?'?{next(iter(more))}"):
             optimizers.LossScaleOptimizer(optimizers.SGD(0.5), **more)
+
+
+def test_pairs_in_the_wrong_order_are_told():
+    variable = variables()[0]
+    with pytest.raises(TypeError, match=r"expected pairs \(gradient, variable\), got array"):
+        optimizers.SGD().apply_gradients([(variable, np.zeros(variable.shape))])
