@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
+from pydtconv import metrics
 from pydtconv.graph import Rows
 from pydtconv.trainers.data_adapters.arrays import ArrayData
+from tests.trainers.small_models import XS, YS, line
 
 
 def data(dtype: str = "float32", count: int = 50) -> tuple[np.ndarray, np.ndarray]:
@@ -85,3 +87,23 @@ def test_a_step_of_the_users_own_gets_arrays() -> None:
     model_of(Own).fit(x, y, batch_size=16, verbose=0)
     assert seen
     assert not any(isinstance(each, Rows) for each in seen)
+
+
+def test_epochs_are_shuffled_differently_and_not_at_all_without_shuffle():
+    seen = []
+
+    class Spy(metrics.Metric):
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            seen.extend(y_true[:, 0].tolist())
+
+        def result(self):
+            return 0.0
+
+    model = line(metrics=[Spy(name="spy")])
+    model.fit(XS[:, None], YS[:, None], batch_size=4, epochs=2, verbose=0)
+    first, second = seen[:10], seen[10:]
+    assert sorted(first) == sorted(second)
+    assert first != second
+    seen.clear()
+    model.fit(XS[:, None], YS[:, None], batch_size=4, shuffle=False, verbose=0)
+    np.testing.assert_allclose(seen, YS, rtol=1e-6)

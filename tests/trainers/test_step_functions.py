@@ -140,22 +140,6 @@ def test_a_layer_that_reads_whether_it_is_trainable():
     np.testing.assert_array_equal(model.predict(X, verbose=0), X)
 
 
-@pytest.mark.parametrize(
-    ("call", "shape"),
-    [
-        (lambda x: ops.mean(x, axis=0, keepdims=True), (3, 6)),
-        (lambda x: ops.reshape(x, (-1, 2)), (72, 2)),
-        (lambda x: ops.mean(x), (3,)),
-    ],
-)
-def test_outputs_that_have_not_one_row_for_each_sample(call, shape):
-    inputs = keras.Input((6,))
-    found = keras.Model(inputs, call(inputs)).predict(X, batch_size=8, verbose=0)
-    assert found.shape == shape
-    batches = [call(X[i : i + 8]) for i in (0, 8, 16)]
-    np.testing.assert_allclose(found, np.concatenate([np.array(each, ndmin=1) for each in batches]), rtol=1e-5)
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_steps_run_as_python_take_any_floats(dtype):
     model, other = (keras.Sequential([keras.Input((6,)), layers.Dense(3, kernel_initializer="ones")]) for _ in "ab")
@@ -171,29 +155,6 @@ def test_steps_run_as_python_take_any_floats(dtype):
 class OwnTraining(keras.Model):
     def train_step(self, data):
         return super().train_step(data)
-
-
-def test_the_limit_of_fit_is_not_that_of_other_calls():
-    inputs = keras.Input((16, 16, 3))
-    model = keras.Model(inputs, layers.Dense(4)(layers.GlobalAveragePooling2D()(layers.Conv2D(8, 3)(inputs))))
-    model.compile("sgd", "mse")
-    many, seen = rng.normal(size=(128, 16, 16, 3)).astype("float32"), []
-
-    def look(*_):
-        seen.append(model.predict(many, batch_size=128, verbose=0).shape)
-        seen.append(model.predict_on_batch(many).shape)
-        model.evaluate(many, np.zeros((128, 4)), batch_size=128, verbose=0)
-        model.test_on_batch(many, np.zeros((128, 4)))
-
-    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=look)]
-    limit = model.plan(4).peak_bytes
-    model.fit(many[:8], np.zeros((8, 4)), batch_size=4, verbose=0, memory_limit=limit, callbacks=callbacks)
-    assert seen == [(128, 4)] * 2
-    with pytest.raises(keras.graph.MemoryLimitError):
-        model.fit(
-            many[:8], np.zeros((8, 4)), batch_size=4, validation_data=(many, np.zeros((128, 4))),
-            validation_batch_size=128, verbose=0, memory_limit=limit,
-        )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [keras.Model, OwnTraining])

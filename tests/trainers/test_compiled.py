@@ -1,15 +1,53 @@
-"""Models of several outputs: losses, metrics and results of each, by name, and of outputs that are nested."""
+"""Losses and metrics of `compile`, one list for each output: names, order and values of results, as Keras has them."""
 
 import numpy as np
 import pytest
 
 import pydtconv
 from pydtconv import layers, losses, models
-from pydtconv.utils import set_random_seed
+from tests.real_keras import import_keras
+from tests.trainers.small_models import X, Y
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(22, 4)).astype("float32")
-Y = RNG.integers(0, 3, 22)
+ONES, KINDS = np.ones((4, 3), "float32"), np.array([0, 1, 2, 1])
+
+
+def one_output(of):
+    inputs = of.Input((3,))
+    model = of.Model(inputs, of.layers.Dense(2, kernel_initializer="ones")(inputs))
+    model.compile("sgd", "mse", metrics=["mape", "mae"], weighted_metrics=["msle"])
+    return model, np.zeros((4, 2)), np.arange(4.0)
+
+
+def two_outputs(of):
+    inputs = of.Input((3,))
+    kind = of.layers.Dense(3, activation="softmax", kernel_initializer="zeros", name="kind")(inputs)
+    size = of.layers.Dense(2, kernel_initializer="ones", name="size")(inputs)
+    model = of.Model(inputs, [kind, size])
+    model.compile("sgd", ["sparse_categorical_crossentropy", "mae"], metrics=[["accuracy"], ["mse", "mape"]])
+    return model, [KINDS, np.ones((4, 2))], None
+
+
+def own_step(of):
+    class Own(of.Model):
+        def test_step(self, data):
+            found = super().test_step(data)
+            return {"zebra": found["loss"], "ant": found["loss"], **found}
+
+    inputs = of.Input((3,))
+    model = Own(inputs, of.layers.Dense(2, kernel_initializer="ones")(inputs))
+    model.compile("sgd", "mse", metrics=["mape", "mae"])
+    return model, np.zeros((4, 2)), None
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("made", [one_output, two_outputs, own_step])
+def test_results_come_in_keras_order(made):
+    results = []
+    for of in import_keras(), pydtconv:
+        model, y, weights = made(of)
+        found = [model.evaluate(ONES, y, sample_weight=weights, verbose=0), model.test_on_batch(ONES, y, weights)]
+        results.append(np.array([[float(value) for value in values] for values in found]))
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5)
 
 
 def test_several_outputs_by_name():
@@ -59,19 +97,3 @@ def test_losses_of_nested_outputs(nest, names, tmp_path):
         assert each.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True) == expected
         history = each.fit(x, y, sample_weight=weights, verbose=0).history
         assert {name: values[0] for name, values in history.items()} == expected
-
-
-def test_results_of_outputs_are_those_of_training_though_an_evaluation_comes_first():
-    def history(*found):
-        set_random_seed(1)
-        inputs = layers.Input((4,))
-        model = models.Model(inputs, [layers.Dense(1, name="a")(inputs), layers.Dense(1, name="b")(inputs)])
-        model.compile("sgd", ["mse", "mse"])
-        more = [callback(model) for callback in found]
-        return model.fit(X, [X[:, :1], X[:, 1:2]], shuffle=False, verbose=0, callbacks=more).history
-
-    def evaluating(model):
-        data = X, [100 * X[:, :1], 100 * X[:, 1:2]]
-        return pydtconv.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: model.evaluate(*data, verbose=0))
-
-    assert history(evaluating) == history()

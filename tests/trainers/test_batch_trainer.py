@@ -1,4 +1,4 @@
-"""`train_on_batch` and its kin again and again: what was prepared is not prepared again, and checks stay."""
+"""Single batches again and again: what was prepared is not prepared again, and checks stay; plans of their steps."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def test_the_second_batch_is_prepared_by_the_first(looked_for):
     want = other.fit(X, Y, batch_size=6, epochs=4, shuffle=False, verbose=0).history
     assert [first, *rest] == [list(each) for each in zip(want["loss"], want["accuracy"], strict=True)]
     assert model.test_on_batch(X, Y) == other.evaluate(X, Y, verbose=0)
+    np.testing.assert_array_equal(model.predict_on_batch(X), other.predict(X, verbose=0))
 
 
 def test_what_changes_is_prepared_anew(looked_for):
@@ -89,3 +90,15 @@ def test_bad_batches_are_still_refused():
         model.train_on_batch(np.array(["a"] * 6), Y)
     for before, after in zip(weights, model.get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_plan():
+    model = built()
+    plan = model.plan(16)
+    assert plan.peak_bytes > 0
+    with pytest.raises(keras.graph.MemoryLimitError):
+        model.plan(16, memory_limit=10)
+    fresh = keras.Sequential([keras.Input((4,)), layers.Dense(3)])
+    assert fresh.plan(8).peak_bytes > 0
+    with pytest.raises(ValueError, match="batch_size"):
+        model.plan(0)
