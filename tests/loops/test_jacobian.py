@@ -56,17 +56,6 @@ def test_a_jacobian_inside_another_tape_is_differentiated():
     np.testing.assert_allclose(outer.gradient(squares, x), 36 * x**3, rtol=1e-5)
 
 
-def test_unconnected_sources(dense):
-    x, other = np.ones((2, 4), "float32"), np.ones(5, "float32")
-    with GradientTape(persistent=True) as tape:
-        tape.watch([x, other])
-        y = dense(x)
-    assert tape.jacobian(y, other) is None
-    assert tape.jacobian(y, other, unconnected_gradients="zero").shape == (2, 3, 5)
-    with pytest.raises(ValueError, match=r"batch_jacobian: expected target and source of one batch size, .*\(5,\)"):
-        tape.batch_jacobian(y, other)
-
-
 FUNCTIONS = {
     "sin": lambda o, x: o.sin(x),
     "own operators": lambda o, x: x * x + 1.0,
@@ -111,3 +100,14 @@ def test_a_watched_number(f):
     assert np.shape(y) == np.shape(f(np.float32(2)))
     assert np.shape(slope) == ()
     np.testing.assert_allclose(slope, np.sum(f(np.float32(2.001)) - f(np.float32(1.999))) / 0.002, rtol=1e-3)
+
+
+def test_unconnected_sources(dense):
+    x, other = np.ones((2, 4), "float32"), np.ones(5, "float32")
+    with GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        y = dense(x)
+    assert tape.jacobian(y, other) is None
+    assert tape.jacobian(y, other, unconnected_gradients="zero").shape == (2, 3, 5)
+    with pytest.raises(ValueError, match=r"batch_jacobian: expected target and source of one batch size, .*\(5,\)"):
+        tape.batch_jacobian(y, other)

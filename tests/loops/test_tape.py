@@ -1,17 +1,11 @@
 """GradientTape: gradients against finite differences, tapes in and beside each other, what is refused."""
 
-import gc
-import threading
-import tracemalloc
-import weakref
-
 import numpy as np
 import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, layers, ops
-from pydtconv.engine.workspace import Workspace
-from pydtconv.loops.function import Function
+from tests.loops.small_models import numbers, small_model
 
 
 @pytest.fixture
@@ -20,10 +14,6 @@ def doubles():
     keras.config.set_floatx("float64")
     yield
     keras.config.set_floatx("float32")
-
-
-def numbers(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape).astype(keras.config.floatx())
 
 
 def differences(function, array, places, step=1e-5):
@@ -37,19 +27,6 @@ def differences(function, array, places, step=1e-5):
         found.append((above - function()) / (2 * step))
         array[place] = kept
     return np.array(found)
-
-
-def small_model(*more):
-    keras.utils.set_random_seed(0)
-    return keras.Sequential(
-        [
-            keras.Input((6, 6, 2)),
-            layers.Conv2D(3, 3, padding="same", activation="tanh"),
-            *more,
-            layers.Flatten(),
-            layers.Dense(2),
-        ]
-    )
 
 
 def test_gradients_of_variables_inputs_and_inner_tensors_are_those_of_differences(doubles):
@@ -131,35 +108,6 @@ def test_of_parts_of_a_concatenation(part):
                 loss = ops.sum(part(x) * weights[..., :3]) + ops.sum(ops.tanh(x) * weights[..., 3:])
         gradients.append(tape.gradient(loss, x))
     np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6)
-
-
-def test_only_what_runs_inside_is_differentiated():
-    model = small_model()
-    x = numbers(2, 6, 6, 2)
-    target = model(x)
-    with GradientTape() as tape:
-        scores = model(x)
-        with tape.stop_recording():
-            fixed = model(x) * 3.0
-        loss = ops.mean(scores * ops.stop_gradient(scores)) + ops.mean(fixed) + ops.mean(target)
-    gradient = tape.gradient(loss, model.layers[-1].bias)
-    np.testing.assert_allclose(gradient, np.asarray(target).sum(0) / 4, rtol=1e-5)
-
-
-def test_what_does_not_depend_on_a_source_has_no_gradient():
-    model, other = small_model(), small_model()
-    x = numbers(2, 6, 6, 2)
-    with GradientTape(persistent=True) as tape:
-        loss = ops.sum(model(x))
-        other(x)
-    assert tape.gradient(loss, other.trainable_variables) == [None] * 4
-    zeros = tape.gradient(loss, other.trainable_variables, unconnected_gradients="zero")
-    assert all(not np.any(zero) for zero in zeros)
-    wide = keras.Variable(np.ones(3), dtype="float64")
-    assert tape.gradient(loss, wide, unconnected_gradients="zero").dtype == "float64"
-    optimizer = keras.optimizers.SGD()
-    with pytest.raises(ValueError, match="No gradients provided for any variable"):
-        optimizer.apply(tape.gradient(loss, other.trainable_variables), other.trainable_variables)
 
 
 def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent():
@@ -295,31 +243,6 @@ def test_a_tape_inside_a_layer_of_fit_is_refused():
         Own()(keras.Input((2,)))
 
 
-@pytest.mark.parametrize(
-    ("square", "slope"),
-    [
-        (lambda x: ops.square(x), lambda x: 2 * x),
-        (lambda x: ops.sin(x), np.cos),
-        (lambda x: ops.where(ops.greater(x, 1.5), ops.power(x, 3.0), 0.0), lambda x: 3 * x**2 * (x > 1.5)),
-    ],
-)
-def test_functions_of_a_watched_array_are_recorded(square, slope):
-    x = np.array([1.0, 2.0, 3.0], "float32")
-    with GradientTape() as tape:
-        tape.watch(x)
-        y = square(x)
-    np.testing.assert_allclose(tape.gradient(y, x), slope(x), rtol=1e-5)
-
-
-def test_arithmetic_of_numpy_on_a_watched_array_is_refused():
-    x = np.array([1.0, 2.0, 3.0], "float32")
-    with GradientTape() as tape:
-        tape.watch(x)
-        y = x * 2
-    with pytest.raises(ValueError, match=r"target: expected what layers or ops gave .* NumPy's own arithmetic"):
-        tape.gradient(y, x)
-
-
 TERMS = {
     "sum of a function and itself": lambda a: ops.sum(ops.add(ops.square(a), a)),
     "variance": lambda a: ops.var(a),
@@ -355,39 +278,6 @@ def test_a_model_reads_doubles_that_are_watched():
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
-def test_tensors_of_arrays_have_arithmetic_that_is_recorded():
-    a = np.full((2, 3), 2, "float32")
-    with GradientTape(persistent=True) as tape:
-        tape.watch(a)
-        b = ops.convert_to_tensor(a)
-        value = ops.sum(b * b) + ops.sum(1 - b[:, 1:])
-    np.testing.assert_allclose(tape.gradient(value, a), [[4, 3, 3], [4, 3, 3]])
-    np.testing.assert_allclose(tape.gradient(value, b), [[4, 3, 3], [4, 3, 3]])
-    assert type(ops.convert_to_tensor(a)) is np.ndarray
-
-
-def test_views_of_watched_arrays_are_refused():
-    model = keras.Sequential([keras.Input((2,)), layers.Dense(3)])
-    both = np.ones((4, 5), "float32")
-    a, other = both[:, :3], both[:, 3:]
-    with GradientTape() as tape:
-        tape.watch(a)
-        for use in (model, ops.sum, lambda x: ops.add(model(np.ones((4, 2), "float32"))[:, :2], x)):
-            with pytest.raises(ValueError, match=r"shape \(4, 2\) is NumPy's view of one that a GradientTape watches"):
-                use(a[:, 1:])
-        value = ops.sum(ops.square(a)) + ops.sum(model(other)) + ops.sum(model(a[:, 1:].copy()))
-    np.testing.assert_allclose(tape.gradient(value, a), np.full((4, 3), 2))
-
-
-def test_zeros_for_no_gradient_have_the_dtype_of_the_source():
-    x = np.ones(2)
-    with GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = ops.convert_to_tensor(np.ones(3)) * 2.0
-    assert tape.gradient(y, x, unconnected_gradients="zero").dtype == "float64"
-    assert tape.jacobian(y, x, unconnected_gradients="zero").dtype == "float64"
-
-
 def test_losses_of_watched_arrays_that_are_transposed_or_of_another_dtype():
     y_pred, y_true = np.ones((3, 2), "float32").T, np.zeros((2, 3))
     with GradientTape(persistent=True) as tape:
@@ -395,67 +285,6 @@ def test_losses_of_watched_arrays_that_are_transposed_or_of_another_dtype():
         loss = keras.losses.MeanSquaredError()(y_true, y_pred)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_pred)), np.full((2, 3), 1 / 3), rtol=1e-6)
     np.testing.assert_allclose(np.asarray(tape.gradient(loss, y_true)), np.full((2, 3), -1 / 3), rtol=1e-6)
-
-
-@pytest.mark.parametrize("wrap", [lambda step: step, keras.function], ids=["tape", "function"])
-def test_a_model_that_was_dropped_is_kept_by_nothing(wrap):
-    def trained():
-        model, optimizer = small_model(), keras.optimizers.Adam()
-
-        def step(x):
-            with GradientTape() as tape:
-                loss = ops.mean(ops.square(model(x)))
-            optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights, strict=True))
-            return loss
-
-        for _ in range(2):
-            float(wrap(step)(numbers(4, 6, 6, 2)))
-        return weakref.ref(model.weights[0])
-
-    variables = [trained() for _ in range(3)]
-    gc.collect()
-    assert [variable() for variable in variables] == [None] * 3
-
-
-def test_a_recording_of_another_thread_has_a_number_of_its_own():
-    workspace, numbers = Workspace(), []
-    workspace.host.state.step = 9
-    other = threading.Thread(target=lambda: numbers.append(workspace.next_step()))
-
-    class Running:
-        def run(self, arrays):
-            other.start()
-            other.join(0.05)
-
-    with workspace.lock:
-        workspace.run(Running(), [], 5)
-    other.join()
-    assert numbers == [10]
-    assert workspace.host.state.step == 10
-
-
-@pytest.mark.parametrize("eager", [False, True], ids=["tape", "function"])
-def test_batches_of_steps_before_do_not_wait_for_the_garbage_collector(eager):
-    model, optimizer = keras.Sequential([keras.Input((250_000,)), layers.Dense(1)]), keras.optimizers.SGD()
-
-    def step(x):
-        with GradientTape() as tape:
-            loss = ops.mean(ops.square(model(x)))
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights, strict=True))
-        return loss
-
-    step = Function(step, eager=True) if eager else step
-    batch = np.ones((2, 250_000), "float32")
-    float(step(batch))
-    gc.disable()
-    tracemalloc.start()
-    try:
-        for _ in range(5):
-            float(step(batch))
-        assert tracemalloc.get_traced_memory()[0] < batch.nbytes
-    finally:
-        tracemalloc.stop()
-        gc.enable()
 
 
 def test_tensors_of_a_tape_that_is_over_are_gone_on_with():
@@ -471,42 +300,3 @@ def test_tensors_of_a_tape_that_is_over_are_gone_on_with():
     other = more
     del more
     np.testing.assert_array_equal(np.asarray(other * x), [11, 34])
-
-
-@pytest.mark.parametrize("traced", [False, True])
-def test_gradients_are_of_what_a_block_has_read_before_it_assigned(traced):
-    """A queue of features that a loss reads and then fills, as contrastive learning has it."""
-    queue = keras.Variable(np.arange(12, dtype="float32").reshape(4, 3) / 12, trainable=False)
-    x = keras.Variable(np.arange(6, dtype="float32").reshape(2, 3) / 6 - 0.4)
-
-    def step():
-        with GradientTape() as tape:
-            y = x * queue[:2]
-            queue.assign(ops.concatenate([ops.stop_gradient(y) + 5.0, queue[:-2]], axis=0))
-            loss = ops.sum(y * y) + ops.sum(x * queue[:2])
-        return tape.gradient(loss, x)
-
-    old = queue.numpy()
-    new = x.numpy() * old[:2] + 5
-    found = (Function(step) if traced else step)()
-    np.testing.assert_allclose(found, 2 * x.numpy() * old[:2] ** 2 + new, rtol=1e-5)
-    np.testing.assert_allclose(queue, np.concatenate([new, old[:-2]]), rtol=1e-6)
-
-
-def test_what_was_read_beside_the_way_to_the_loss_may_not_have_changed():
-    state, x = keras.Variable([2.0, 3.0], trainable=False), keras.Variable([1.0, 1.0])
-    with GradientTape() as tape:
-        y = x * ops.exp(state) * x
-    state.assign([0.0, 0.0])
-    with pytest.raises(RuntimeError, match="was changed after it was read"):
-        tape.gradient(y, x)
-
-
-def test_a_variable_that_is_assigned_and_looked_at_before_it_is_read():
-    weight, scale = keras.Variable([1.0, 2.0]), keras.Variable(0.0, trainable=False)
-    with GradientTape() as tape:
-        loss = ops.sum(weight * weight)
-        scale.assign(loss)
-        assert float(scale) == 5
-        loss = loss * scale
-    np.testing.assert_array_equal(tape.gradient(loss, weight), [10, 20])

@@ -1,4 +1,4 @@
-"""train_step and its kin: as fit's own step, traced once, with what Python code may do in them."""
+"""`train_step`, `test_step` and `predict_step` as programs: traced once, with what Python code may do in them."""
 
 import copy
 import pickle
@@ -8,31 +8,8 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import GradientTape, function, layers, ops
-
-RNG = np.random.default_rng(0)
-X, Y = RNG.random((40, 6, 6, 2)).astype("float32"), RNG.integers(0, 3, 40)
-
-
-class Own(keras.Model):
-    """Keras's documented step; `traces` counts the runs of the Python code."""
-
-    traces = 0
-
-    def train_step(self, data):
-        type(self).traces += 1
-        x, y = data
-        with GradientTape() as tape:
-            y_pred = self(x, training=True)
-            loss = self.compute_loss(y=y, y_pred=y_pred)
-        gradients = tape.gradient(loss, self.trainable_variables)
-        self.optimizer.apply(gradients, self.trainable_variables)
-        for metric in self.metrics:
-            if metric.name == "loss":
-                metric.update_state(loss)
-            else:
-                metric.update_state(y, y_pred)
-        return {m.name: m.result() for m in self.metrics}
+from pydtconv import GradientTape, layers, ops
+from tests.loops.small_models import IMAGES, LABELS, Own, network, trained
 
 
 class Looking(Own):
@@ -42,23 +19,6 @@ class Looking(Own):
         results = super().train_step(data)
         self.last = float(results["loss"])
         return results
-
-
-def network(kind, **options):
-    keras.utils.set_random_seed(0)
-    inputs = keras.Input((6, 6, 2))
-    x = layers.Conv2D(4, 3, kernel_regularizer="l2", activation="relu")(inputs)
-    x = layers.BatchNormalization()(x)
-    x = layers.ActivityRegularization(l2=0.01)(x)
-    model = kind(inputs, layers.Dense(3)(layers.Flatten()(x)))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(0.01), loss, metrics=["accuracy"], **options)
-    return model
-
-
-def trained(model):
-    keras.utils.set_random_seed(1)
-    return model.fit(X, Y, epochs=2, batch_size=16, validation_data=(X, Y), verbose=0).history
 
 
 def test_a_step_of_ones_own_trains_as_fit_does_and_is_traced_once_for_each_shape():
@@ -134,14 +94,17 @@ def test_evaluation_and_prediction_of_ones_own():
             return ops.softmax(self(data, training=False))
 
     model = network(Steps)
-    scores = np.asarray(model(X))
-    found = model.evaluate(X, Y, batch_size=40, verbose=0, return_dict=True)
+    scores = np.asarray(model(IMAGES))
+    found = model.evaluate(IMAGES, LABELS, batch_size=40, verbose=0, return_dict=True)
     assert found == {"mean": pytest.approx(scores.mean(), rel=1e-4), "count": 40}
-    assert model.evaluate(X, Y, batch_size=40, verbose=0) == [40, found["mean"]]  # by the alphabet, as in Keras
-    predicted = model.predict(X, batch_size=16, verbose=0)
+    assert model.evaluate(IMAGES, LABELS, batch_size=40, verbose=0) == [
+        40,
+        found["mean"],
+    ]  # by the alphabet, as in Keras
+    predicted = model.predict(IMAGES, batch_size=16, verbose=0)
     np.testing.assert_allclose(predicted.sum(-1), np.ones(40), rtol=1e-5)
     assert predicted.shape == (40, 3)
-    np.testing.assert_allclose(model.predict_on_batch(X[:4]), predicted[:4], rtol=1e-5)
+    np.testing.assert_allclose(model.predict_on_batch(IMAGES[:4]), predicted[:4], rtol=1e-5)
 
 
 def test_variables_and_two_optimizers_in_a_step():
@@ -169,13 +132,13 @@ def test_variables_and_two_optimizers_in_a_step():
     kernel, start = model.layers[-1].kernel, model.layers[-1].kernel.numpy()
     other = network(keras.Model)
     with GradientTape() as tape:
-        loss = other.compute_loss(y=Y[:16], y_pred=other(X[:16], training=True))
+        loss = other.compute_loss(y=LABELS[:16], y_pred=other(IMAGES[:16], training=True))
     gradient = np.asarray(tape.gradient(loss, other.layers[-1].kernel))
-    found = model.train_on_batch(X[:16], Y[:16], return_dict=True)
+    found = model.train_on_batch(IMAGES[:16], LABELS[:16], return_dict=True)
     assert found == {"loss": pytest.approx(float(loss), rel=1e-5), "count": 1.0}
     np.testing.assert_allclose(kernel.value, start - rates[1] * gradient, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model.average.value, 0.1 * kernel.value, rtol=1e-5)
-    assert model.train_on_batch(X[:16], Y[:16], return_dict=True)["count"] == 2.0
+    assert model.train_on_batch(IMAGES[:16], LABELS[:16], return_dict=True)["count"] == 2.0
     assert model.first.iterations == model.last.iterations == 2
 
 
@@ -185,96 +148,17 @@ def test_freezing_traces_anew():
     model.layers[1].trainable = False
     frozen, last = model.layers[1].get_weights(), model.layers[-1].get_weights()
     model.compile("sgd", "sparse_categorical_crossentropy")
-    model.fit(X, Y, verbose=0)
+    model.fit(IMAGES, LABELS, verbose=0)
     np.testing.assert_array_equal(frozen[0], model.layers[1].get_weights()[0])
     assert np.abs(last[0] - model.layers[-1].get_weights()[0]).max() > 0
-
-
-def test_a_function_of_an_iterator_may_be_ones_own():
-    class Counted(keras.Model):
-        steps = 0
-
-        def make_train_function(self, force=False):
-            step = super().make_train_function(force)
-
-            def counted(iterator):
-                type(self).steps += 1
-                return step(iterator)
-
-            return counted
-
-    model, plain = network(Counted), network(keras.Model)
-    expected = trained(plain)
-    np.testing.assert_allclose(trained(model)["loss"], expected["loss"], rtol=1e-5)
-    assert Counted.steps == 6
-
-
-def test_slots_are_in_the_order_in_which_variables_are_given():
-    """As files keep them, which are read into an optimizer that was built with the trainable variables."""
-    orders = []
-    for kind, eager in ((keras.Model, False), (Own, False), (Own, True)):
-        model = network(kind, run_eagerly=eager)
-        model.fit(X, Y, verbose=0)
-        orders.append([variable.shape for variable in model.optimizer.variables])
-    assert orders[1] == orders[2] == orders[0]
 
 
 def test_a_model_with_a_step_of_its_own_is_copied_and_pickled():
     model = network(Own)
     trained(model)
     for other in copy.deepcopy(model), pickle.loads(pickle.dumps(model)):
-        np.testing.assert_array_equal(other.predict(X[:2], verbose=0), model.predict(X[:2], verbose=0))
+        np.testing.assert_array_equal(other.predict(IMAGES[:2], verbose=0), model.predict(IMAGES[:2], verbose=0))
         trained(other)
-
-
-def test_a_function_is_traced_for_each_signature():
-    calls = []
-
-    @function(jit_compile=True)
-    def scaled(x, factor=2.0):
-        calls.append(x.shape)
-        return {"y": ops.exp(x) * factor}
-
-    a, b = RNG.random((2, 3)).astype("float32"), RNG.random((2, 3)).astype("float32")
-    np.testing.assert_allclose(scaled(a)["y"], np.exp(a) * 2, rtol=1e-6)
-    np.testing.assert_allclose(scaled(b)["y"], np.exp(b) * 2, rtol=1e-6)
-    np.testing.assert_allclose(scaled(b, 3.0)["y"], np.exp(b) * 3, rtol=1e-6)
-    np.testing.assert_allclose(scaled(b[:1])["y"], np.exp(b[:1]) * 2, rtol=1e-6)
-    assert calls == [(2, 3), (2, 3), (1, 3)]
-
-
-def test_a_function_draws_other_numbers_at_each_run():
-    @function
-    def drawn():
-        return keras.random.normal((4,)), keras.random.normal((4,))
-
-    first, second = drawn(), drawn()
-    values = np.concatenate([*first, *second])
-    assert len(np.unique(values)) == 16
-
-
-def test_a_loop_in_a_function_trains():
-    model = network(keras.Model)
-    optimizer = keras.optimizers.Adam(0.01)
-    accuracy = keras.metrics.SparseCategoricalAccuracy()
-    loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    @function
-    def step(x, y):
-        with GradientTape() as tape:
-            scores = model(x, training=True)
-            loss = loss_fn(y, scores) + sum(model.losses)
-        gradients = tape.gradient(loss, model.trainable_weights)
-        optimizer.apply_gradients(zip(gradients, model.trainable_weights, strict=True))
-        accuracy.update_state(y, scores)
-        return loss
-
-    losses = [float(step(X, Y)) for _ in range(8)]
-    assert losses[-1] < losses[0]
-    expected = network(keras.Model)
-    ours = [expected.train_on_batch(X, Y, return_dict=True)["loss"] for _ in range(8)]
-    np.testing.assert_allclose(losses, ours, rtol=1e-4)
-    assert 0 < float(accuracy.result()) <= 1
 
 
 def test_what_a_step_returns_and_applies_is_checked():
@@ -283,7 +167,7 @@ def test_what_a_step_returns_and_applies_is_checked():
             return 3
 
     with pytest.raises(ValueError, match="train_step: expected a dict of results"):
-        network(Wrong).fit(X, Y, verbose=0)
+        network(Wrong).fit(IMAGES, LABELS, verbose=0)
     optimizer, variable = keras.optimizers.SGD(), keras.Variable(np.zeros((2, 3), "float32"))
     with pytest.raises(ValueError, match=r"expected shape \(2, 3\), got \(3,\)"):
         optimizer.apply([np.zeros(3, "float32")], [variable])

@@ -1,0 +1,58 @@
+"""What a recording reads: variables, arrays and settings as they were when the code ran."""
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import GradientTape, ops
+from tests.loops.small_models import X, dense
+
+
+@pytest.mark.parametrize("how", ["assign", "set_weights", "fit", "another tape"])
+def test_what_was_recorded_reads_variables_as_they_were(how):
+    layer = dense()
+    with GradientTape():
+        total = ops.sum(layer(X))
+    if how == "assign":
+        layer.kernel.assign(np.zeros((3, 1)))
+    elif how == "set_weights":
+        layer.set_weights([np.zeros((3, 1))])
+    elif how == "fit":
+        model = keras.Sequential([layer])
+        model.compile(keras.optimizers.SGD(0.5), "mse")
+        model.train_on_batch(X, X[:, :1])
+    else:
+        with GradientTape() as tape:
+            loss = ops.sum(layer(X))
+        keras.optimizers.SGD(0.5).apply(tape.gradient(loss, [layer.kernel]), [layer.kernel])
+    assert float(total) == pytest.approx(X.sum(), rel=1e-6)
+
+
+def test_arrays_are_read_as_they_were():
+    buffer, one = np.ones(3, "float32"), np.ones(1, "float32")
+    variable, mean = keras.Variable(np.ones(3, "float32")), keras.metrics.Mean()
+    with GradientTape() as tape:
+        total = 0.0
+        for number in range(3):
+            buffer[:], one[:] = number, number
+            total = total + ops.sum(variable * buffer) + ops.sum(variable * one)
+            mean.update_state(buffer)
+    gradient = tape.gradient(total, variable)
+    buffer[:], one[:] = 100, 100
+    assert float(total) == 18
+    np.testing.assert_array_equal(gradient, np.full(3, 6.0))
+    assert float(mean.result()) == 1
+
+
+def test_a_plan_is_of_the_precision_in_force():
+    layer, counts = dense(), []
+    try:
+        for precision in ("fast", "strict", "fast"):
+            keras.config.set_conv_precision(precision)
+            with GradientTape():
+                total = ops.sum(layer(X))
+            assert float(total) == pytest.approx(X.sum(), rel=1e-6)
+            counts.append(sum(len(variable.kept or ()) for variable in layer.weights))
+    finally:
+        keras.config.set_conv_precision("fast")
+    assert counts[1] == counts[0] + 1 == counts[2]
