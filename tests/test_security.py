@@ -18,7 +18,7 @@ from tests.serialization.trying import write
 
 ROOT = Path(__file__).parents[1]
 VALUES, HDF5, TRIAL = "serialization/test_values.py", "saving/test_hostile_hdf5.py", "saving/test_hdf5_trial.py"
-BAD, ONNX, GET = "saving/test_bad_files.py", "interchange/test_onnx_sizes.py", "utils/test_get_file.py"
+BAD, ONNX, GET = "saving/test_bad_files.py", "interchange/test_onnx_reader.py", "utils/test_get_file.py"
 HERE, LAMBDAS, IMAGES = "test_security.py", "saving/test_lambdas.py", "utils/test_images_and_sequences.py"
 #: where a sentence begins, and its tests: all are walked, in the order of SECURITY.md
 TESTS: dict[str, list[str]] = {

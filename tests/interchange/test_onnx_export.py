@@ -5,35 +5,12 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import applications, layers, ops
-from pydtconv.interchange.onnx_export import export_onnx
-from pydtconv.ops.kinds import KINDS
-
-onnx = pytest.importorskip("onnx", reason="needs onnx")
-onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+from tests.interchange.onnx_sessions import check, onnx, run
 
 #: rows and columns of networks that take no smaller ones
 SIZES = {"cosmoflow": 64, "inceptionresnetv2": 75, "inceptionv3": 75, "xception": 71}
 #: one of each family, so that all operators of the zoo are met
 FEW = ("convnexttiny", "mobilenetv3small", "resnet20", "unet", "vit")
-
-
-def run(path, *inputs):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {info.name: x for info, x in zip(session.get_inputs(), inputs, strict=True)})
-
-
-def check(model, path, *shapes, tolerance=1e-4):
-    """Two batch sizes, and the checker of the format."""
-    model.export(path, format="onnx")
-    onnx.checker.check_model(str(path))
-    for batch in (1, 3):
-        x = [np.random.default_rng(batch).normal(size=(batch, *shape)).astype("float32") for shape in shapes]
-        expected = model.predict(x if len(x) > 1 else x[0], verbose=0)
-        got = run(path, *x)
-        for a, b in zip(got, expected if isinstance(expected, list) else [expected], strict=True):
-            np.testing.assert_allclose(a, b, atol=tolerance, rtol=tolerance)
 
 
 def spread(model):
@@ -73,61 +50,6 @@ def test_layers_of_tokens(tmp_path):
     x = ops.matmul(x, layers.EinsumDense("abc,cd->abd", (None, 5))(a))
     x = x + ops.einsum("bij,bjk->bik", ops.transpose(b, (0, 2, 1)), b[:, :, :5])
     check(keras.Model([a, b], layers.Reshape((-1, 2))(x)), tmp_path / "net.onnx", (6, 8), (5, 8))
-
-
-def test_channels_first_needs_no_transposes_of_its_own(tmp_path):
-    x = inputs = keras.Input((3, 8, 8))
-    for _ in range(2):
-        x = layers.Conv2D(4, 3, padding="same", data_format="channels_first")(x)
-        x = layers.ReLU()(layers.BatchNormalization(axis=1)(x))
-    model = keras.Model(inputs, layers.GlobalAveragePooling2D(data_format="channels_first")(x))
-    check(model, tmp_path / "net.onnx", (3, 8, 8))
-    kinds = [node.op_type for node in onnx.load(str(tmp_path / "net.onnx")).graph.node]
-    assert kinds.count("Transpose") == 0, kinds
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_activations(kind, tmp_path):
-    inputs = keras.Input((40,))
-    model = keras.Model(inputs, ops.Activation(kind)(inputs))
-    export_onnx(model, tmp_path / "net.onnx")
-    x = np.linspace(0.1 if kind in ("log", "sqrt", "power") else -4, 4, 40, dtype="float32")[None]
-    np.testing.assert_allclose(run(tmp_path / "net.onnx", x)[0], model.predict(x, verbose=0), atol=2e-6, rtol=1e-5)
-
-
-FUNCTIONS = {
-    "sin": lambda x: ops.sin(x),
-    "log1p": lambda x: ops.log1p(ops.abs(x)),
-    "log2": lambda x: ops.log2(ops.abs(x) + 1),
-    "expm1": lambda x: ops.expm1(x),
-    "where": lambda x: ops.where(x > 0, x, 2.0),
-    "not_equal": lambda x: ops.cast(ops.not_equal(x, x[:, :1]), "float32"),
-    "logical_and": lambda x: ops.cast(ops.logical_and(x > 0, x < 1), "float32"),
-    "flip": lambda x: ops.flip(x, 1),
-    "tile": lambda x: ops.tile(x, (1, 2, 1, 1)),
-    "depth_to_space": lambda x: ops.depth_to_space(x, 2),
-    "space_to_depth": lambda x: ops.space_to_depth(x, 2),
-    "resize": lambda x: ops.image.resize(x, (7, 3), interpolation="bicubic"),
-    "cumsum": lambda x: ops.cumsum(x, 2),
-    "prod": lambda x: ops.prod(x, axis=(1, -1)),
-    "any": lambda x: ops.cast(ops.any(x > 1, axis=1), "float32"),
-    "all": lambda x: ops.cast(ops.all(x > -2, axis=-1, keepdims=True), "float32"),
-    "take": lambda x: ops.take(x, np.array([2, 0]), 1),
-    "top_k": lambda x: ops.top_k(x, 2)[0],
-    "argmin": lambda x: ops.cast(ops.argmin(x, -1), "float32"),
-    "one_hot": lambda x: ops.one_hot(ops.argmax(x, 1), 4),
-    "triu": lambda x: ops.triu(x, 1),
-    "logaddexp": lambda x: ops.logaddexp(x, x[:, :1]),
-    "hypot": lambda x: ops.hypot(x, 2.0),
-    "broadcast_to": lambda x: ops.stack([x, ops.zeros_like(x)], 1),
-    "mean_over_the_batch": lambda x: x - ops.mean(x, 0, keepdims=True),
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(name, tmp_path):
-    inputs = keras.Input((4, 4, 4))
-    check(keras.Model(inputs, FUNCTIONS[name](inputs)), tmp_path / "net.onnx", (4, 4, 4))
 
 
 def test_names_and_other_versions(tmp_path):
@@ -193,28 +115,6 @@ def test_refusals(tmp_path):
     assert not path.exists()
 
 
-def test_remainders_have_the_divisors_sign(tmp_path):
-    x = keras.Input((6,))
-    check(keras.Model(x, keras.ops.mod(x, -0.7) + keras.ops.fmod(x, 0.7)), tmp_path / "net.onnx", (6,))
-
-
-def test_negative_numbers_are_no_class(tmp_path):
-    inputs = keras.Input((3,), dtype="int32")
-    outputs = [ops.one_hot(inputs, 4), ops.one_hot(inputs, 4, axis=1), layers.CategoryEncoding(4)(inputs)]
-    model, x = keras.Model(inputs, outputs), np.array([[0, -1, 3]], "int32")
-    model.export(tmp_path / "net.onnx", format="onnx")
-    for got, expected in zip(run(tmp_path / "net.onnx", x), model.predict(x, verbose=0), strict=True):
-        np.testing.assert_array_equal(got, expected)
-
-
-def test_whole_numbers_are_rounded_and_asked_whether_they_are_finite(tmp_path):
-    inputs = keras.Input((3,), dtype="int32")
-    model, x = keras.Model(inputs, [ops.round(inputs), ops.isnan(inputs), ops.isinf(inputs)]), np.eye(3, dtype="int32")
-    model.export(tmp_path / "net.onnx", format="onnx")
-    for got, expected in zip(run(tmp_path / "net.onnx", x), (x, x > 9, x > 9), strict=True):
-        np.testing.assert_array_equal(got, expected)
-
-
 def test_penalties_are_left_out(tmp_path):
     x = keras.Input((6,))
     y = layers.ActivityRegularization(l2=0.1)(layers.Dense(3, activity_regularizer="l2")(x))
@@ -232,29 +132,3 @@ def test_mixed_precision(tmp_path):
     finally:
         keras.utils.clear_session()
     check(model, tmp_path / "net.onnx", (6,), tolerance=0.05)
-
-
-OF_INTEGERS = {
-    "arithmetic": lambda x: ops.maximum(x + x * 2, 1) - ops.minimum(ops.abs(-x), 3),
-    "clip": lambda x: ops.clip(x, -1, 2) + ops.clip(x, [0, 0, 1, 1], [1, 2, 3, 4]) + ops.clip(x, None, 1),
-    "powers": lambda x: ops.square(x) * ops.sign(x),
-    "products": lambda x: [ops.matmul(x, ROWS), ops.dot(x, ROWS[:, 0]), ops.einsum("ij,jk->ki", x, ROWS)],
-    "sums": lambda x: [ops.sum(x, axis=1), ops.max(x, axis=1, keepdims=True), ops.min(x, axis=-1)],
-    "moved": lambda x: [ops.transpose(x), x[:, 1:3], ops.concatenate([x, x], 1), ops.pad(x, ((0, 0), (1, 2)))],
-    "inner": lambda x: ops.inner(x, ROWS.T),
-    "truths": lambda x: [ops.add(x > 0, x > 1), ops.multiply(x > 0, x > 1), ops.max(x > 1, axis=1)],
-}
-ROWS = np.arange(8, dtype="int32").reshape(4, 2)
-
-
-@pytest.mark.parametrize("name", OF_INTEGERS)
-def test_functions_of_integers(name, tmp_path):
-    inputs = keras.Input((4,), dtype="int32")
-    model = keras.Model(inputs, OF_INTEGERS[name](inputs))
-    x = np.random.default_rng(0).integers(-5, 5, (3, 4)).astype("int32")
-    model.export(tmp_path / "net.onnx", format="onnx")
-    onnx.checker.check_model(str(tmp_path / "net.onnx"), full_check=True)
-    expected_ones = keras.tree.flatten(model.predict(x, verbose=0))
-    for got, expected in zip(run(tmp_path / "net.onnx", x), expected_ones, strict=True):
-        np.testing.assert_array_equal(got, expected)
-        assert got.dtype == expected.dtype

@@ -10,10 +10,8 @@ import pydtconv as keras
 from pydtconv import applications, saving
 from pydtconv.interchange import onnx_import
 from pydtconv.interchange.onnx_call import ROWS
+from tests.interchange.onnx_files import loaded_and_expected, made, node, normal, onnx, vector
 from tests.torchvision_models import import_torchvision
-
-onnx = pytest.importorskip("onnx", reason="needs onnx")
-reference = pytest.importorskip("onnx.reference", reason="needs onnx")
 
 #: reasons for which cases of operators that we have may be refused
 REFUSED = (
@@ -144,75 +142,6 @@ def test_there_and_back(name, tmp_path):
     np.testing.assert_allclose(third.predict(x, verbose=0), again.predict(x, verbose=0), atol=1e-6)
 
 
-def made(nodes, constants=(), shape=("n", 4), opset=18):
-    make = onnx.helper
-    graph = make.make_graph(
-        nodes,
-        "g",
-        [make.make_tensor_value_info("x", 1, shape)],
-        [make.make_tensor_value_info("y", 1, None)],
-        list(constants),
-    )
-    return make.make_model(graph, opset_imports=[make.make_opsetid("", opset)])
-
-
-def node(kind, inputs=("x",), **attributes):
-    return onnx.helper.make_node(kind, list(inputs), ["y"], name="the_node", **attributes)
-
-
-def vector(name, values):
-    return onnx.numpy_helper.from_array(np.asarray(values), name)
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_a_constant_beside_the_batch(rows, tmp_path):
-    """As networks have it whose class token was expanded to a batch of 2."""
-    token = np.tile(np.arange(3, dtype="float32"), (rows, 1))
-    path = tmp_path / "net.onnx"
-    model = made([node("Concat", ["t", "x"], axis=1)], [vector("t", token)], shape=(2, 4))
-    path.write_bytes(model.SerializeToString())
-    loaded = saving.load_onnx(path, free_batch=True)
-    x = np.ones((5, 4), "float32")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), np.hstack([np.tile(token[:1], (5, 1)), x]))
-
-
-@pytest.mark.parametrize(("kind", "counted"), [("AveragePool", 0), ("AveragePool", 1), ("MaxPool", None)])
-def test_windows_of_pooling_that_reach_beyond_the_padding(kind, counted, tmp_path):
-    """ceil_mode: what lies beyond the padding never counts, the padding where count_include_pad says so."""
-    rng = np.random.default_rng(0)
-    for extent, size, stride, before, after in (
-        (7, 3, 2, 0, 0),
-        (8, 3, 2, 0, 0),
-        (8, 3, 2, 1, 0),
-        (9, 4, 3, 1, 1),
-        (6, 2, 3, 0, 1),
-    ):
-        attributes = {"kernel_shape": [size], "strides": [stride], "pads": [before, after], "ceil_mode": 1}
-        if counted is not None:
-            attributes["count_include_pad"] = counted
-        info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 2, None]) for name in "xy"]
-        info[0].type.tensor_type.shape.dim[2].dim_value = extent
-        graph = onnx.helper.make_graph(
-            [onnx.helper.make_node(kind, ["x"], ["y"], **attributes)], "pool", *([i] for i in info)
-        )
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)], ir_version=9)
-        (tmp_path / "pool.onnx").write_bytes(model.SerializeToString())
-        x = rng.normal(size=(1, 2, extent)).astype("float32")
-        want = []
-        start = -before
-        while start < extent and (start + size <= extent + after or start > -before or not want):
-            inside = x[..., max(start, 0) : min(start + size, extent)]
-            padded = min(start + size, extent + after) - start
-            want.append(
-                inside.max(-1) if kind == "MaxPool" else inside.sum(-1) / (padded if counted else inside.shape[-1])
-            )
-            if start + size >= extent + after:
-                break
-            start += stride
-        found = np.asarray(saving.load_onnx(tmp_path / "pool.onnx")(x))
-        np.testing.assert_allclose(found, np.stack(want, -1), rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -298,51 +227,18 @@ def test_every_row_is_reached():
     assert len(onnx_import.TABLES) == 3
 
 
-def numbers(*shape):
-    return np.random.default_rng(len(shape)).normal(size=shape).astype("float32")
-
-
-def loaded_and_expected(path, kind, constants, x, opset=13, **attributes):
-    """What the loaded network gives, and ONNX's own evaluation of a node that means the same in version 13."""
-    inputs = ["x", *constants]
-    vectors = [vector(name, values) for name, values in constants.items()]
-    path.write_bytes(made([node(kind, inputs, **attributes)], vectors, x.shape, opset).SerializeToString())
-    found = saving.load_onnx(path).predict(x, verbose=0)
-    for name in ("is_test", "broadcast", "axis", "consumed_inputs"):
-        attributes.pop(name, None)
-    new = made([node(kind, inputs, **attributes)], vectors, x.shape, 13)
-    return found, lambda: reference.ReferenceEvaluator(new).run(None, {"x": x})[0]
-
-
-@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
-@pytest.mark.parametrize(("strides", "dilations"), [([2, 2], [2, 2]), ([3, 1], [1, 2]), ([2, 3], [3, 2])])
-def test_convolutions_of_strides_and_dilations(kind, strides, dilations, tmp_path):
-    x, w, b = numbers(1, 3, 11, 12), numbers(3, 3, 3, 2), numbers(3)
-    attributes = {"strides": strides, "dilations": dilations, "pads": [1, 0, 2, 1]}
-    if kind == "ConvTranspose":
-        attributes["output_padding"] = [stride - 1 for stride in strides]
-    found, expected = loaded_and_expected(tmp_path / "net.onnx", kind, {"w": w, "b": b}, x, **attributes)
-    np.testing.assert_allclose(found, expected(), atol=1e-4)
-
-
 def test_networks_of_old_versions(tmp_path):
     """Before version 7 operands were broadcast by attributes, and networks said that they are not trained."""
-    x, path = numbers(1, 3, 4, 4), tmp_path / "net.onnx"
+    x, path = normal(1, 3, 4, 4), tmp_path / "net.onnx"
     for axis, shape in ((1, (3,)), (1, (3, 4)), (2, (4, 4)), (-1, (4,))):
-        b = numbers(*shape)
+        b = normal(*shape)
         found, _ = loaded_and_expected(path, "Add", {"b": b}, x, 6, broadcast=1, axis=axis, consumed_inputs=[0, 0])
         behind = 4 - axis % 4 - b.ndim
         np.testing.assert_allclose(found, x + b.reshape(*shape, *(1,) * behind), atol=1e-6)
-    statistics = {name: np.abs(numbers(3)) for name in ("scale", "bias", "mean", "var")}
+    statistics = {name: np.abs(normal(3)) for name in ("scale", "bias", "mean", "var")}
     found, _ = loaded_and_expected(path, "BatchNormalization", statistics, x, 6, is_test=1)
     scale, bias, mean, var = (each[:, None, None] for each in statistics.values())
     np.testing.assert_allclose(found, scale * (x - mean) / np.sqrt(var + 1e-5) + bias, atol=1e-5)
-    rows = numbers(2, 5)
-    found, expected = loaded_and_expected(path, "Gemm", {"w": numbers(5, 4), "b": numbers(4)}, rows, 6, broadcast=1)
+    rows = normal(2, 5)
+    found, expected = loaded_and_expected(path, "Gemm", {"w": normal(5, 4), "b": normal(4)}, rows, 6, broadcast=1)
     np.testing.assert_allclose(found, expected(), atol=1e-5)
-
-
-def test_means_of_padding_alone_are_zero(tmp_path):
-    attributes = {"kernel_shape": [2, 2], "dilations": [4, 4], "pads": [1, 1, 1, 1]}
-    found, _ = loaded_and_expected(tmp_path / "net.onnx", "AveragePool", {}, numbers(1, 2, 3, 3), 19, **attributes)
-    np.testing.assert_array_equal(found, np.zeros((1, 2, 1, 1)))

@@ -1,14 +1,12 @@
-"""Files of weights that were written to take time or memory, or to be read in two ways."""
+"""`.pth` files: without PyTorch, damaged ones, and ones that were written to take time or memory."""
 
-import json
-import struct
+import pickle
 
 import numpy as np
 import pytest
 
-from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.interchange.torch_files import read_torch
-from tests.interchange.test_weights import pickled
+from tests.interchange.weight_files import pickled
 
 #: a tuple of itself twice, 20 times: 2^20 elements for who walks through it
 DOUBLED = b"(t" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(20))
@@ -37,7 +35,7 @@ TENSOR = (
     ],
     ids=["key", "keys", "pairs", "storage", "function", "copies"],
 )
-def test_pickles(data, message, tmp_path):
+def test_hostile_pickles(data, message, tmp_path):
     path = tmp_path / "net.pth"
     pickled(path, b"\x80\2" + data, **{"0": bytes(1 << 20)})
     with pytest.raises(ValueError, match=rf"net\.pth: .*{message}"):
@@ -51,23 +49,42 @@ def test_dicts_with_attributes_are_read(tmp_path):
     np.testing.assert_array_equal(read_torch(tmp_path / "net.pth")["a"], np.arange(1 << 18))
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        (
-            b'{"a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}, "a": {"dtype": "I8", "shape": [2], '
-            b'"data_offsets": [0, 2]}}',
-            "expected each name once",
-        ),
-        (
-            json.dumps({"a": {"dtype": "U8", "shape": [1] * 99 + [2], "data_offsets": [0, 2]}}).encode(),
-            "a: expected up to 64 extents",
-        ),
-    ],
-    ids=["twice", "axes"],
-)
-def test_safetensors(header, message, tmp_path):
-    path = tmp_path / "net.safetensors"
-    path.write_bytes(struct.pack("<Q", len(header)) + header + b"\1\2")
-    with pytest.raises(ValueError, match=message):
-        read_safetensors(path)
+def test_pth_without_torch_and_code(tmp_path):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    tensors = {
+        "a": torch.arange(6.0).reshape(2, 3).T,
+        "b": torch.ones(2, dtype=torch.bfloat16) * 1.5,
+        "c": torch.tensor(3),
+        "d": torch.nn.Parameter(torch.ones(2, 2, dtype=torch.float16)),
+        "e": torch.zeros(0, 3),
+    }
+    torch.save({"model": tensors, "epoch": 3}, tmp_path / "net.pth")
+    found = read_torch(tmp_path / "net.pth")
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(found[name], tensor.detach().to(torch.float64).numpy())
+        assert found[name].shape == tuple(tensor.shape)
+
+    class Evil:
+        def __reduce__(self):
+            return (print, ("called",))
+
+    torch.save({"a": torch.ones(2), "x": Evil()}, tmp_path / "net.pth")
+    with pytest.raises(ValueError, match=r"net\.pth: expected a dict of tensors, found \w+\.print in it"):
+        read_torch(tmp_path / "net.pth")
+
+
+def test_damaged_pth(tmp_path):
+    path = tmp_path / "net.pth"
+    for data, message in (
+        (pickle.dumps({1}, 5), "found the instruction EMPTY_SET"),
+        (b"\x80\x02cos\nsystem\n.", r"found os\.system in it"),
+        (pickle.dumps([1], 2), "expected a dict of tensors, got a list"),
+        (pickle.dumps({"a": 1}, 2), "a: expected a tensor, got a int"),
+        (b"\x80\x02}q", "expected a dict of tensors"),
+    ):
+        pickled(path, data)
+        with pytest.raises(ValueError, match=rf"net\.pth: .*{message}"):
+            read_torch(path)
+    path.write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"net\.pth: expected a \.pth file"):
+        read_torch(path)
