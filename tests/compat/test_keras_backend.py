@@ -43,3 +43,14 @@ def test_functions_have_their_old_defaults():
     np.testing.assert_array_equal(f["switch"](x > 3, lambda: x, 0 * x), x * (x > 3))
     np.testing.assert_array_equal(f["permute_dimensions"](x, (0, 2, 1)), x.transpose(0, 2, 1))
     assert f["resize_images"](x[None], 2, 3).shape == (1, 4, 9, 4)
+
+
+def test_losses_of_sequences_of_the_old_backend(tf):
+    p, labels = np.full((1, 2, 3), 1 / 3, "float32"), np.array([[1]])
+    found = tf.keras.backend.ctc_batch_cost(labels, p, np.array([[2]]), np.array([[1]]))
+    np.testing.assert_allclose(found, [[-np.log(3 / 9)]], rtol=1e-4)  # 1 1, 1 blank, blank 1
+    p = np.eye(3, dtype="float32")[None, [0, 0, 2, 1]]
+    for greedy in True, False:
+        (path,), score = tf.keras.backend.ctc_decode(p, [4], greedy=greedy, beam_width=5)
+        assert path.tolist() == [[0, 1, -1, -1]]
+        assert score.shape == (1, 1)

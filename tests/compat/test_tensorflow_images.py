@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pydtconv import config
+from pydtconv import config, function
 from pydtconv.compat import tensorflow_names
+from pydtconv.compat.tensorflow import functions, image, image_parts
 from pydtconv.utils import set_random_seed
 
 RNG = np.random.default_rng(3)
@@ -56,3 +57,76 @@ def test_the_layout_of_keras_is_not_that_of_tensorflow(call, request):
         found.append(call(images.get(name, X), *ARGUMENTS.get(name, ())))
     for last, first in zip(*(each if isinstance(each, tuple) else (each,) for each in found), strict=True):
         np.testing.assert_array_equal(np.asarray(first), np.asarray(last))
+
+
+def test_crops_of_images_in_one_size(tf):
+    x = np.random.default_rng(0).random((2, 5, 5, 3), "float32")
+    found = tf.image.crop_and_resize(x, [[0, 0, 1, 1], [0.25, 0.5, 0.75, 1.0], [0, 0.5, 1, 1.5]], [0, 1, 1], (5, 3))
+    np.testing.assert_allclose(found[0], x[0][:, ::2], atol=1e-6)
+    np.testing.assert_allclose(found[1][::2], x[1][1:4, 2:], atol=1e-6)
+    np.testing.assert_allclose(found[2], np.stack([x[1][:, 2], x[1][:, 4], 0 * x[1][:, 0]], axis=1), atol=1e-6)
+    down, right = tf.image.image_gradients(x)
+    np.testing.assert_allclose(down[:, :-1], x[:, 1:] - x[:, :-1], atol=1e-6)
+    assert not np.any(down[:, -1])
+    assert not np.any(right[:, :, -1])
+    ramp = np.arange(16, dtype="float32").reshape(1, 4, 4, 1)
+    np.testing.assert_array_equal(tf.image.sobel_edges(ramp)[0, 1, 1, 0], [32, 8])
+    boxes = [[0, 0, 1, 1], [0, 0, 1, 0.95], [0, 2, 1, 3]]
+    np.testing.assert_array_equal(tf.image.non_max_suppression(boxes, [0.8, 0.9, 0.1], 10), [1, 2])
+    same = np.random.default_rng(0).random((2, 16, 16, 3), "float32")
+    np.testing.assert_allclose(tf.image.ssim(same, same, max_val=1.0), [1, 1], atol=1e-5)
+
+
+def test_postscript_is_no_image(tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    image_module.new("RGB", (20, 16)).save(tmp_path / "x.jpg", format="EPS")
+    with pytest.raises(OSError, match="no image that can be decoded"):
+        image.decode_image(image.read_file(tmp_path / "x.jpg"))
+
+
+def test_images_are_read_and_changed(tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype="uint8")
+    image_module.fromarray(pixels).save(tmp_path / "x.png")
+    found = image.decode_image(image.read_file(tmp_path / "x.png"), channels=3)
+    np.testing.assert_array_equal(found, pixels)
+    floats = image.convert_image_dtype(found, "float32")
+    assert floats.max() <= 1
+    np.testing.assert_array_equal(image.flip_left_right(found), pixels[:, ::-1])
+    assert image.resize(found, (3, 4)).shape == (3, 4, 3)
+    assert image.random_crop(found, (4, 4, 3)).shape == (4, 4, 3)
+    assert image.resize_with_crop_or_pad(found, 10, 4).shape == (10, 4, 3)
+    np.testing.assert_allclose(image.yuv_to_rgb(image.rgb_to_yuv(floats)), floats, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(image.adjust_hue(floats, 0.0)), floats, atol=1e-4)
+    standard = image.per_image_standardization(found)
+    assert abs(float(np.mean(standard))) < 1e-5
+
+
+def test_images_resized_by_the_nearest_pixels_keep_their_dtype():
+    labels = functions.constant(np.array([[1, 3], [2, 1]], "uint8")[..., None])
+    found = image.resize(labels, (4, 4), method="nearest")
+    assert found.dtype == "uint8"
+    np.testing.assert_array_equal(found[::2, ::2], labels)
+    assert image.resize(labels, (4, 4)).dtype == "float32"
+
+
+def test_patches_and_images_in_others():
+    x = np.arange(2 * 5 * 6 * 3, dtype="float32").reshape(2, 5, 6, 3)
+    found = image_parts.extract_patches(x, [1, 2, 3, 1], [1, 2, 3, 1], [1, 1, 1, 1], "VALID")
+    np.testing.assert_array_equal(found[1, 1, 1], x[1, 2:4, 3:6].reshape(-1))
+    np.testing.assert_array_equal(
+        image_parts.pad_to_bounding_box(x, 1, 2, 8, 9), np.pad(x, ((0, 0), (1, 2), (2, 1), (0, 0)))
+    )
+    with pytest.raises(ValueError, match="expected a box that holds 5x6 pixels"):
+        image_parts.pad_to_bounding_box(x, 1, 2, 5, 9)
+    padded = np.asarray(image_parts.resize_with_pad(x, 10, 20, image_parts.ResizeMethod.NEAREST_NEIGHBOR))
+    assert padded.shape == (2, 10, 20, 3)
+    np.testing.assert_array_equal(padded[:, ::2, 4:16:2], x)
+    np.testing.assert_allclose(image_parts.total_variation(x), [3 * 4 * 6 * 18 + 3 * 5 * 5 * 3] * 2)
+
+
+def test_flips_at_random_are_drawn_anew_in_traced_code():
+    x = np.arange(4, dtype="float32").reshape(1, 2, 2, 1)
+    flipped = function(image.random_flip_left_right)
+    found = {tuple(np.asarray(flipped(x)).ravel().tolist()) for _ in range(40)}
+    assert found == {(0, 1, 2, 3), (1, 0, 3, 2)}

@@ -92,3 +92,9 @@ def test_changed_images_have_gradients(change):
     step[1, 2, 1] = 1e-2
     expected = (np.sum(np.asarray(call(array(x + step)))) - np.sum(np.asarray(call(array(x - step))))) / 2e-2
     np.testing.assert_allclose(slope_of(call, x)[1, 2, 1], expected, rtol=1e-2, atol=1e-3)
+
+
+def test_extents_may_have_been_calculated(tf):
+    n = tf.math.ceil(7 / 2**1)
+    assert tf.tile(tf.ones((1, 2)), [n, 1]).shape == tf.reshape(tf.ones(8), [n, 2]).shape == (4, 2)
+    assert tf.strings.reduce_join(["a", "b"]).numpy().decode("utf-8") == "ab"
