@@ -43,6 +43,8 @@ _MODULES = (
     "datasets",
     "distribution",
     "dtype_policies",
+    "fft",
+    "gemm",
     "graph",
     "initializers",
     "layers",
