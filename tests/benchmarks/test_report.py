@@ -1,11 +1,15 @@
 """What the files of results say of where they come from."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from benchmarks import links, report
 from benchmarks.processes import Kept
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -61,3 +65,36 @@ def test_rows_of_links_are_merged_with_their_own_origin(results):
     report.write_csv("links", old)
     new = old[1] | {"commit": "5e00000", "hidden %": 99.0}
     assert links.merged([new]) == [old[0], new]
+
+
+#: results whose commits are not in the history: they are measured again
+EXPECTED = {
+    "conv_auto", "conv_ranks_1d", "conv_ranks_3d", "conv_ranks_3d_large", "fft", "fft_sweep", "fft_table3",
+    "fft_table4", "fft_table5", "gemm", "gemm_kernels", "overlap", "predicted_mesh", "spatial_links", "train",
+    "train_vit", "train_vitti16", "variants", "wider_halos",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def history():
+    """The commits that lead to this one; skips where they are not all there."""
+
+    def git(*words):
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+        return done.stdout.split() if done.returncode == 0 else []
+
+    if git("rev-parse", "--show-toplevel") != [str(ROOT)] or git("rev-parse", "--is-shallow-repository") == ["true"]:
+        pytest.skip("needs a clone with its whole history")
+    return git("rev-list", "HEAD") or pytest.skip("needs commits")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in report.RESULTS.glob("*.csv")))
+def test_results_name_commits_of_the_history(name, history, request):
+    if name in EXPECTED:
+        request.applymarker(pytest.mark.xfail(reason="is measured again"))
+    commits = {head(report.RESULTS / f"{name}.csv").get("commit", "")}
+    commits |= {row["commit"] for row in report.read_csv(name) if "commit" in row}
+    commits -= {"see the rows", ""}
+    assert commits
+    assert not {each for each in commits if each.endswith("+")}, "files had been changed since the commit"
+    assert not {each for each in commits if not any(known.startswith(each) for known in history)}
