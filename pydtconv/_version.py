@@ -1,6 +1,6 @@
-"""The version, for modules that may not import the package's root, which knows all of them."""
+"""The version of the package: its only home, which pyproject.toml reads."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 
 def version() -> str:

@@ -1,0 +1,43 @@
+"""docs/promises.md says what is so: public modules, versions of files."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import pydtconv
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "promises.md").read_text()
+#: of the table of files: the name of a constant, and its value
+VERSIONS = re.findall(r"\| `([\w.]+)\.(VERSION)` \| (\d+) \|", PAGE)
+
+
+@pytest.mark.parametrize(("module", "name", "version"), VERSIONS, ids=[module for module, *_ in VERSIONS])
+def test_versions_are_those_of_the_code(module, name, version):
+    assert getattr(importlib.import_module(module), name) == int(version)
+
+
+def test_each_kind_of_file_with_a_version_is_there():
+    files = (ROOT / "pydtconv").rglob("*.py")
+    having = [file for file in files if re.search(r"^(FORMAT, )?VERSION\b.* = ", file.read_text(), re.M)]
+    assert {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in having} == {m for m, *_ in VERSIONS}
+
+
+def test_modules_of_the_reference_are_attributes_of_the_package():
+    toctree = re.search(r"```{toctree}\n.*?\n\n(.*?)```", (ROOT / "docs/reference/index.md").read_text(), re.S)[1]
+    for name in toctree.split():
+        module = getattr(pydtconv, name)
+        for public in getattr(module, "__all__", []):
+            assert hasattr(module, public), f"{name}.{public}"
+
+
+def test_the_changelog_is_short_and_has_its_headings():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    parts = dict(re.findall(r"^## \[([\w.]+)\][^\n]*\n(.*?)(?=^## |\Z)", text, re.S | re.M))
+    assert pydtconv.__version__ in parts
+    for version, part in parts.items():
+        assert len(part.splitlines()) <= 80, version
+        headings = re.findall(r"^### (.*)$", part, re.M)
+        assert headings == [name for name in ("Added", "Changed", "Fixed", "Performance") if name in headings], version
