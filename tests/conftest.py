@@ -42,7 +42,7 @@ LONGEST = (
     "test_notebooks.py",
     "devices/test_gpu.py",
     "devices/test_training.py",
-    "distribution/test_spatial_more.py",
+    "distribution/test_spatial.py",
 )
 
 

@@ -129,19 +129,21 @@ def test_every_module_can_be_imported(name):
 
 #: modules whose tests have another name
 TESTED_IN = {
+    "engine/bound": "trainers/test_step_functions",
+    "engine/planning": "loops/test_program",
+    "engine/sharing": "distribution/test_own_steps",
     "interchange/onnx_call": "interchange/test_onnx_import",
     "interchange/onnx_operators": "interchange/test_onnx_export",
     "interchange/onnx_package": "interchange/test_onnx_export",
     "interchange/onnx_places": "interchange/test_onnx_export",
     "interchange/onnx_table": "interchange/test_onnx_export",
     "loops/explicit": "loops/test_second_derivatives",
-    "loops/sharing": "distribution/test_own_steps",
     "loops/stages": "loops/test_tape",
     "trainers/training": "trainers/test_strategy",
 }
 
 
-@pytest.mark.parametrize("room", ["metrics", "trainers", "interchange", "loops"])
+@pytest.mark.parametrize("room", ["engine", "interchange", "loops", "metrics", "trainers"])
 def test_each_module_has_a_test_of_its_name(room):
     modules = [path.stem for path in sorted((ROOT / "pydtconv" / room).glob("*.py")) if path.stem != "__init__"]
     files = {name: TESTED_IN.get(f"{room}/{name}", f"{room}/test_{name}") for name in modules}

@@ -1,4 +1,4 @@
-"""Trains with accumulated gradients and writes what came out: accumulated.py FILE [mesh] [OPTION=VALUE ...].
+"""Trains with accumulated gradients and writes what came out: accumulated FILE [mesh] [OPTION=VALUE ...].
 
 FILE.rank.npz has weights and the optimizer's variables of each training, FILE.rank.json how often each has summed
 gradients over ranks.  mesh: images are cut; OPTION=VALUE: of DataParallel.
@@ -239,7 +239,3 @@ def main(file, *options):
     np.savez(f"{file}.{replica.current().rank}.npz", **found)
     with open(f"{file}.{replica.current().rank}.json", "w") as out:
         json.dump(sums, out)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,7 +1,6 @@
-"""What differs on rank 1, and what rank 1 alone asks for: agree.py FOLDER.  Each rank writes what it found, by case."""
+"""What differs on rank 1, and what rank 1 alone asks for: agree FOLDER.  Each rank writes what it found, by case."""
 
 import json
-import sys
 import threading
 import time
 from pathlib import Path
@@ -237,7 +236,3 @@ def main(folder):
     found["scopes"] = scopes()
     fit(callbacks=[callbacks.History()] if here.rank else [callbacks.CSVLogger(f"{folder}/log.csv")])
     Path(folder, f"{here.rank}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

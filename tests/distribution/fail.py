@@ -1,4 +1,4 @@
-"""Goes wrong on one rank, within training: fail.py WHAT RANK."""
+"""Goes wrong on one rank, within training: fail WHAT RANK."""
 
 import os
 import signal
@@ -109,7 +109,3 @@ def main(what, rank):
         time.sleep(0.5 * here)
         os._exit(0)
     print("not reached", flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,6 +1,4 @@
-"""Trains on a folder of images and on shares of a rank's own: folder.py IMAGES OUTPUT."""
-
-import sys
+"""Trains on a folder of images and on shares of a rank's own: folder IMAGES OUTPUT."""
 
 import numpy as np
 
@@ -53,8 +51,8 @@ def from_shares():
     return {"shares": network.get_weights()[0]}
 
 
-if __name__ == "__main__":
+def main(images, output):
     distribution.set_distribution(distribution.DataParallel())
-    found = from_folder(sys.argv[1])
+    found = from_folder(images)
     distribution.set_distribution(distribution.DataParallel(auto_shard_dataset=False))
-    np.savez(f"{sys.argv[2]}.{replica.current().rank}.npz", **found, **from_shares())
+    np.savez(f"{output}.{replica.current().rank}.npz", **found, **from_shares())

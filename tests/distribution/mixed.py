@@ -1,6 +1,4 @@
-"""Trains small networks in mixed_bfloat16 and writes weights and losses: mixed.py FOLDER."""
-
-import sys
+"""Trains small networks in mixed_bfloat16 and writes weights and losses: mixed FOLDER."""
 
 import numpy as np
 
@@ -33,7 +31,3 @@ def main(folder):
         found[f"{name} losses"] = np.array(history.history["loss"])
         found |= {f"{name} {i:02}": weight for i, weight in enumerate(model.get_weights())}
     np.savez(f"{folder}/{replica.current().rank}.npz", **found)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

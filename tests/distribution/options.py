@@ -1,9 +1,7 @@
 """Trains one network on digits with each way of reducing; writes weights and accuracy.
 
-usage: options.py FOLDER [EPOCHS WAY ...]   all ways without
+usage: options FOLDER [EPOCHS WAY ...]   all ways without
 """
-
-import sys
 
 import numpy as np
 
@@ -45,9 +43,8 @@ def trained(options, epochs):
     return {"accuracy": accuracy, **{f"weight{i}": weight for i, weight in enumerate(model.get_weights())}}
 
 
-if __name__ == "__main__":
+def main(folder, epochs=5, *ways):
     distribution.initialize()
-    folder, epochs, *ways = [*sys.argv[1:], 5] if len(sys.argv) == 2 else sys.argv[1:]
     for way in ways or WAYS:
         found = trained(WAYS[way], int(epochs))
         np.savez(f"{folder}/{way}.{replica.current().rank}.npz", **found)

@@ -1,6 +1,4 @@
-"""Trains a small network by `fit` and writes its weights: over_links.py FOLDER [overlapped|blocking]; alone without."""
-
-import sys
+"""Trains a small network by `fit` and writes its weights: over_links FOLDER [overlapped|blocking]; alone without."""
 
 import numpy as np
 
@@ -23,7 +21,3 @@ def main(folder, mode="alone"):
     history = model.fit(x, y, 8, 2, 0).history["loss"]
     weights = {f"weight{i}": weight for i, weight in enumerate(model.get_weights())}
     np.savez(f"{folder}/{mode}.{replica.current().rank}.npz", loss=history, **weights)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

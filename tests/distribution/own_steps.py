@@ -63,7 +63,3 @@ def main():
         trained(whole, run_eagerly=True)
     x = np.random.default_rng(3).normal(size=(3, 4)).astype("float32")
     np.testing.assert_allclose(trained(whole).history["samples"], [x.sum(1).mean()], rtol=1e-5)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,5 @@
-"""Sums of large arrays arrive while no rank does anything for them but the progress thread: progress.py WHAT."""
+"""Sums of large arrays arrive while no rank does anything for them but the progress thread: progress WHAT."""
 
-import sys
 import time
 from pathlib import Path
 
@@ -131,7 +130,3 @@ def main(what):
     here = world()
     {"one": one, "many": many, "left": left, "team": team}[what](here, Communicator(here.comm, here.mpi, Watch(here)))
     print(f"rank {here.rank}: arrived")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -29,8 +29,9 @@ def environment(**more):
 
 
 def command(ranks, program, *arguments, wrapper=()):
-    """The command line that runs a program of this folder, or `-m` and a module, on so many ranks."""
-    python = [*wrapper, sys.executable, *((program,) if program.startswith("-") else (str(HERE / program),))]
+    """The command line that runs a program of this folder (see __main__.py), a file, or `-m` and a module, on ranks."""
+    here = () if program.startswith("-") or program.endswith(".py") else ("-m", "tests.distribution")
+    python = [*wrapper, sys.executable, *here, program]
     launch = [LAUNCHER, "-n", str(ranks)] if ranks else []
     return [*launch, *python, *map(str, arguments)]
 

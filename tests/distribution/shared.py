@@ -1,4 +1,4 @@
-"""Shared memory among ranks, in parts: shared.py [sending] PART ..."""
+"""Shared memory among ranks, in parts: shared [sending] PART ..."""
 
 import resource
 import sys
@@ -135,10 +135,10 @@ def created(processes, create=shared_memory._created):
     return NAMES[-1]
 
 
-if __name__ == "__main__":
+def main(*parts):
     shared_memory._created = created
-    options = {"check_gradients": True, "bucket_size": 0.0002, "shared_memory": "sending" not in sys.argv}
+    options = {"check_gradients": True, "bucket_size": 0.0002, "shared_memory": "sending" not in parts}
     for part in (rows, no_room, after_an_error, turns, own_apply):
-        if part.__name__ in sys.argv:
+        if part.__name__ in parts:
             distribution.set_distribution(distribution.DataParallel(**options))
             part()

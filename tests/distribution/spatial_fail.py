@@ -1,9 +1,8 @@
-"""What goes wrong on meshes: spatial_fail.py die|stop, until rank 1 does so; spatial_fail.py FOLDER, errors by case."""
+"""What goes wrong on meshes: spatial_fail:until die|stop, until rank 1 does so; spatial_fail:errors FOLDER, by case."""
 
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +129,3 @@ def until(what):
     model = made()
     model.fit(*arrays(), 8, 2, 0, [LambdaCallback(on_train_batch_begin=on_train_batch_begin)], shuffle=False)
     print("not reached", flush=True)
-
-
-if __name__ == "__main__":
-    until(sys.argv[1]) if sys.argv[1] in ("die", "stop") else errors(sys.argv[1])

@@ -20,8 +20,8 @@ def arrays(path):
 @pytest.mark.parametrize("mode", MODES)
 def test_one_sum_an_update(mode, tmp_path):
     ranks, options = MODES[mode]
-    run_well(0, "accumulated.py", tmp_path / "one", *(("mesh",) if mode == "mesh" else ()))
-    run_well(ranks, "accumulated.py", tmp_path / "several", *options)
+    run_well(0, "accumulated", tmp_path / "one", *(("mesh",) if mode == "mesh" else ()))
+    run_well(ranks, "accumulated", tmp_path / "several", *options)
     one = arrays(tmp_path / "one.0.npz")
     for key in one if mode != "mesh" else ():
         if key.startswith("resumed"):

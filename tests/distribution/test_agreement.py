@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import pydtconv
 from tests.distribution.ranks import needs_mpi, run, run_well
 
 pytestmark = needs_mpi
@@ -42,7 +43,7 @@ NAMED = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agree")
-    run_well(RANKS, "agree.py", folder)
+    run_well(RANKS, "agree", folder)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
 
 
@@ -94,6 +95,6 @@ def test_scopes_that_are_entered_again_take_no_more_communicators(found):
 
 @pytest.mark.slow
 def test_another_version():
-    done = run(2, "fail.py", "version", 1)
+    done = run(2, "fail", "version", 1)
     assert done.returncode
-    assert "expected version 0.1.0, as rank 0 has, on all ranks, got 9.9.9 on rank 1" in done.stderr
+    assert f"expected version {pydtconv.__version__}, as rank 0 has, on all ranks, got 9.9.9 on rank 1" in done.stderr

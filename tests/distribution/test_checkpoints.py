@@ -16,7 +16,7 @@ LIMIT = 120
 def whole(tmp_path_factory):
     """Results of two ranks that were not interrupted."""
     folder = tmp_path_factory.mktemp("whole")
-    run_well(2, "resume.py", folder / "saved", folder / "result", "epoch")
+    run_well(2, "resume", folder / "saved", folder / "result", "epoch")
     return folder / "result"
 
 
@@ -35,7 +35,7 @@ def compare(result, ranks, whole, exact):
 @pytest.mark.slow
 @pytest.mark.parametrize("dead", [0, 1])
 def test_a_rank_killed_and_the_same_ranks_again(dead, whole, tmp_path):
-    arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
+    arguments = ("resume", tmp_path / "saved", tmp_path / "result", 3)
     assert run(2, *arguments, dead, 1, 7).returncode
     assert [path.name for path in (tmp_path / "saved").glob("checkpoint-*")]
     run_well(2, *arguments)
@@ -45,7 +45,7 @@ def test_a_rank_killed_and_the_same_ranks_again(dead, whole, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_other_numbers_of_ranks_go_on(ranks, whole, tmp_path):
-    arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
+    arguments = ("resume", tmp_path / "saved", tmp_path / "result", 3)
     assert run(2, *arguments, 1, 1, 7).returncode
     done = run_well(ranks, *arguments)
     assert "step 0 0" not in done.stdout
@@ -55,7 +55,7 @@ def test_other_numbers_of_ranks_go_on(ranks, whole, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_interrupts_of_all_ranks(number, whole, tmp_path):
-    words = command(2, "resume.py", tmp_path / "saved", tmp_path / "result", "epoch")
+    words = command(2, "resume", tmp_path / "saved", tmp_path / "result", "epoch")
     process = subprocess.Popen(
         words,
         env=environment(PAUSE=0.05),
@@ -75,14 +75,14 @@ def test_interrupts_of_all_ranks(number, whole, tmp_path):
     assert process.returncode, error
     assert error.count("training ends after this step, with a checkpoint") == 1, error
     assert error.count("checkpoint: ") == 1, error
-    done = run_well(2, "resume.py", tmp_path / "saved", tmp_path / "result", "epoch")
+    done = run_well(2, "resume", tmp_path / "saved", tmp_path / "result", "epoch")
     assert "step 1 0" not in done.stdout
     compare(tmp_path / "result", 2, whole, exact=True)
 
 
 @pytest.mark.slow
 def test_a_signal_to_one_rank_after_the_last_step(whole, tmp_path):
-    arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
+    arguments = ("resume", tmp_path / "saved", tmp_path / "result", 3)
     done = run(2, *arguments, 1, 3, "end")
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
     run_well(2, *arguments)
@@ -91,7 +91,7 @@ def test_a_signal_to_one_rank_after_the_last_step(whole, tmp_path):
 
 @pytest.mark.slow
 def test_a_torn_checkpoint_is_refused_on_all_ranks(tmp_path):
-    arguments = ("resume.py", tmp_path / "saved", tmp_path / "result", 3)
+    arguments = ("resume", tmp_path / "saved", tmp_path / "result", 3)
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / "checkpoint-000001.npz").write_text("text")
     done = run(2, *arguments)

@@ -20,7 +20,7 @@ def outcomes(tmp_path_factory):
         image_module.fromarray(rng.integers(0, 255, (9, 9, 3), dtype=np.uint8)).save(path)
     (folder / "images" / "a" / "bad.png").write_bytes(b"no image")
     for ranks in (1, RANKS):
-        run_well(ranks, "folder.py", folder / "images", folder / f"out{ranks}")
+        run_well(ranks, "folder", folder / "images", folder / f"out{ranks}")
     return np.load(folder / "out1.0.npz"), [np.load(folder / f"out{RANKS}.{rank}.npz") for rank in range(RANKS)]
 
 

@@ -22,7 +22,7 @@ def outcomes(tmp_path_factory):
         if (ranks, names[0]) not in folders:
             folders[ranks, names[0]] = tmp_path_factory.mktemp(f"ranks{count(ranks)}")
             options = ("shared_memory=False",) if "sending" in str(ranks) else ()
-            run_well(count(ranks), "train_cases.py", folders[ranks, names[0]], ",".join(names), *options)
+            run_well(count(ranks), "train_cases", folders[ranks, names[0]], ",".join(names), *options)
         return folders[ranks, names[0]]
 
     return folder

@@ -14,7 +14,7 @@ STALL, NEVER = 6, 1000
 
 def failed(what, *, ranks=2, rank=1, **options):
     """The output of a run that goes wrong; it must end with an error, not reach its end, and not be ended by us."""
-    done = run(ranks, "fail.py", what, rank, **{"PYDTCONV_STALL_TIMEOUT": NEVER} | options)
+    done = run(ranks, "fail", what, rank, **{"PYDTCONV_STALL_TIMEOUT": NEVER} | options)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
     return done
@@ -91,7 +91,7 @@ def test_the_status_of_a_rank_that_the_others_wait_for():
 
 @pytest.mark.slow
 def test_all_ranks_may_leave_by_os_exit():
-    done = run(2, "fail.py", "leave together", 1)
+    done = run(2, "fail", "leave together", 1)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("leaves") == 2
 

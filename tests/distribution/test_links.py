@@ -27,12 +27,12 @@ def _allowed():
 def outcomes(tmp_path_factory):
     """Folder with the weights of one rank and of two hosts, blocking and overlapped, and bytes sent by each host."""
     folder = tmp_path_factory.mktemp("links")
-    run_well(0, "over_links.py", folder)
+    run_well(0, "over_links", folder)
     sent = {}
     with hosts.Hosts(RANKS, LINK) as network:
         for mode in ("blocking", "overlapped"):
             before = network.sent()
-            words = [HERE / "over_links.py", folder, mode]
+            words = ["-m", "tests.distribution", "over_links", folder, mode]
             done = network.run(words, environment(), capture_output=True, timeout=120, check=False, cwd=HERE.parents[1])
             assert done.returncode == 0, done.stdout + done.stderr
             sent[mode] = np.subtract(network.sent(), before)

@@ -16,7 +16,7 @@ def distance(a, b):
 def outcomes(tmp_path_factory):
     folders = {ranks: tmp_path_factory.mktemp(f"ranks{ranks}") for ranks in (1, 2)}
     for ranks, folder in folders.items():
-        run_well(ranks, "mixed.py", folder)
+        run_well(ranks, "mixed", folder)
     return folders
 
 

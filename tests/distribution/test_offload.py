@@ -14,7 +14,7 @@ def test_ranks_that_share_a_folder_get_the_bits_of_ranks_without(tmp_path):
     folder = tmp_path / "scratch"
     folder.mkdir()
     for share in (0, 0.8):
-        run_well(2, "offloaded.py", folder, tmp_path / str(share), share, PYDTCONV_CACHE=tmp_path / "cache")
+        run_well(2, "offloaded", folder, tmp_path / str(share), share, PYDTCONV_CACHE=tmp_path / "cache")
     for rank in range(2):
         want, found = (np.load(tmp_path / f"{share}.{rank}.npz") for share in (0, 0.8))
         assert found["moved"]

@@ -13,7 +13,7 @@ RANKS = 3
 @pytest.fixture(scope="module")
 def ways(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ways")
-    done = run_well(RANKS, "options.py", folder)
+    done = run_well(RANKS, "options", folder)
     return loaded(folder), done.stdout
 
 
@@ -31,7 +31,7 @@ def assert_same(a, b):
 @needs_mpi[1]
 def test_two_ranks_agree_in_one_epoch(tmp_path):
     names = ["plain", "blocking", "bfloat16", "tuned"]
-    done = run_well(2, "options.py", tmp_path, 1, *names)
+    done = run_well(2, "options", tmp_path, 1, *names)
     found = loaded(tmp_path)
     for name in names:
         assert_same(found[f"{name}.0"], found[f"{name}.1"])

@@ -9,4 +9,4 @@ pytestmark = needs_mpi
 
 @pytest.mark.slow
 def test_what_ranks_cannot_share_is_refused_and_batches_of_any_structure_are_shared():
-    run_well(2, "own_steps.py")
+    run_well(2, "own_steps")

@@ -14,13 +14,13 @@ pytestmark = needs_mpi
 
 @pytest.mark.slow
 def test_none_where_mpi_tells_of_several_hosts():
-    assert "[False, False]" in run_well(2, "shared.py", "rows", MPIR_CVAR_NOLOCAL=1).stdout
+    assert "[False, False]" in run_well(2, "shared", "rows", MPIR_CVAR_NOLOCAL=1).stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_no_room_on_one_rank(ranks):
-    told = run_well(ranks, "shared.py", "no_room").stdout
+    told = run_well(ranks, "shared", "no_room").stdout
     assert str([1] + [0] * (ranks - 1)) in told
     assert f"which is slower on one host: /dev/shm on rank {ranks - 1}: File too large" in told
 
@@ -38,7 +38,7 @@ def test_what_a_killed_process_has_left_is_taken_away(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_rows_and_training_in_them(ranks):
-    told = run_well(ranks, "shared.py", "rows", "after_an_error", "turns", "own_apply").stdout
+    told = run_well(ranks, "shared", "rows", "after_an_error", "turns", "own_apply").stdout
     assert str([True] * ranks) in told
     assert all(f"{part}: equal" in told for part in ("after_an_error", "turns", "own_apply"))
 
@@ -46,5 +46,5 @@ def test_rows_and_training_in_them(ranks):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_training_that_sends(ranks):
-    told = run_well(ranks, "shared.py", "sending", "after_an_error", "own_apply").stdout
+    told = run_well(ranks, "shared", "sending", "after_an_error", "own_apply").stdout
     assert all(f"{part}: equal" in told for part in ("after_an_error", "own_apply"))

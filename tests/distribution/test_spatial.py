@@ -1,5 +1,7 @@
 """Images that are cut over ranks: weights, results of epochs, evaluation and predictions are those of one process."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,20 @@ from tests.distribution.ranks import needs_mpi, run, run_well
 from tests.graph.spatial.networks import NETWORKS
 
 pytestmark = needs_mpi
+SCRIPT = """
+import keras
+import numpy as np
+
+keras.utils.set_random_seed(1)
+rng = np.random.default_rng(0)
+x, y = rng.normal(size=(6, 12, 10, 2)), rng.integers(0, 3, (6, 12, 10))
+inputs = keras.Input((12, 10, 2))
+hidden = keras.layers.Dropout(0.2)(keras.layers.Conv2D(4, 3, padding="same", activation="relu")(inputs))
+model = keras.Model(inputs, keras.layers.Conv2D(3, 3, padding="same", activation="softmax")(hidden))
+model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
+history = model.fit(x, y, batch_size=2, epochs=2, verbose=0)
+print("losses", *(f"{loss:.5f}" for loss in history.history["loss"]), model.predict(x, verbose=0).shape)
+"""
 #: of each start: the number of ranks, the meshes that it runs through, and the networks
 STARTS = {
     "2": (2, ("height=2",), ("classifier", "unet@files", "unet@own")),
@@ -35,8 +51,8 @@ def outcomes(tmp_path_factory):
         if start not in done:
             alone = [name for name in names if not (folder / f"{name} alone 0.npz").exists()]
             if alone:
-                run_well(0, "spatial.py", folder, ",".join(alone), "alone")
-            run_well(ranks, "spatial.py", folder, ",".join(names), *meshes, PYDTCONV_STALL_TIMEOUT=60)
+                run_well(0, "spatial", folder, ",".join(alone), "alone")
+            run_well(ranks, "spatial", folder, ",".join(names), *meshes, PYDTCONV_STALL_TIMEOUT=60)
             done.add(start)
         return folder
 
@@ -67,7 +83,7 @@ def test_meshes_equal_one_process(outcomes, start):
 @pytest.mark.slow
 def test_one_process_takes_a_checkpoint_of_ranks(outcomes):
     folder = outcomes("2 more")
-    run_well(0, "spatial.py", folder, "unet@taken", "alone")
+    run_well(0, "spatial", folder, "unet@taken", "alone")
     one, taken = (loaded(folder / f"unet@{how} alone 0.npz") for how in ("resumed", "taken"))
     assert taken.keys() == one.keys()
     for key in one:
@@ -111,3 +127,31 @@ def test_meshes_that_cannot_be_are_errors_at_once(tmp_path, arguments, told):
     done = run(2, "-mpydtconv", *command, timeout=60)
     assert done.returncode not in (0, None)
     assert told in done.stderr
+
+
+@pytest.mark.slow
+def test_predictions_that_stay_cut_and_time_lines(tmp_path):
+    done = run_well(2, "spatial:cut_predictions", tmp_path)
+    assert {"rank 0 done", "rank 1 done"} <= set(done.stdout.splitlines())
+    events = json.loads((tmp_path / "step.json").read_text())["traceEvents"]
+    waits = [event for event in events if event["name"].startswith("halo of ") and "with rank" in event["name"]]
+    assert len({event["pid"] for event in waits}) == 2
+    names = {event["name"] for event in waits}
+    assert any(name.startswith("halo of the gradient of") and "first" in name for name in names)
+
+
+@pytest.mark.slow
+def test_an_unmodified_script_on_a_mesh(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    one = run_well(0, "-m", "pydtconv", "run", "script.py").stdout
+    several = run_well(4, "-m", "pydtconv", "run", "--mesh", "height=2,width=2", "script.py").stdout
+    assert one.startswith("losses ")
+    assert several == one
+
+
+@pytest.mark.slow
+def test_training_on_a_mesh_by_the_command(tmp_path):
+    words = ["train", "--model", "resnet20", "--dataset", "digits", "--epochs", "1", "--batch-size", "128"]
+    done = run_well(2, "-m", "pydtconv", *words, "--mesh", "height=2", "--output", tmp_path / "out")
+    assert "accuracy" in done.stdout

@@ -27,7 +27,7 @@ TOLD = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spatial_fail")
-    run_well(RANKS, "spatial_fail.py", folder)
+    run_well(RANKS, "spatial_fail:errors", folder)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
 
 
@@ -43,7 +43,7 @@ def test_an_error_on_every_rank(found, case):
 def test_a_rank_that_is_gone_ends_the_job(what, state):
     """The launcher does not see that it died: its neighbour tells what it waits for, and for whom."""
     wrapper = ("sh", str(HERE / "wrapped.sh")) if what == "die" else ()
-    done = run(RANKS, "spatial_fail.py", what, wrapper=wrapper, PYDTCONV_STALL_TIMEOUT=3)
+    done = run(RANKS, "spatial_fail:until", what, wrapper=wrapper, PYDTCONV_STALL_TIMEOUT=3)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
     where = r"halo of x0 with rank 1"

@@ -1,10 +1,9 @@
-"""Trains what cases.py has and writes what came out: train_cases.py FOLDER NAMES [OPTION=VALUE ...] of DataParallel.
+"""Trains what cases.py has and writes what came out: train_cases FOLDER NAMES [OPTION=VALUE ...] of DataParallel.
 
 NAMES: with commas between them.
 """
 
 import ast
-import sys
 
 import numpy as np
 
@@ -34,7 +33,3 @@ def main(folder, names, *options):
     for name in names.split(","):
         utils.set_random_seed(7)
         np.savez(f"{folder}/{name}.{replica.current().rank}.npz", **results(*runs[name](), x))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -210,7 +210,7 @@ def test_the_command(cache, tmp_path, monkeypatch, capsys):
 @pytest.mark.mpi
 @needs_mpi[1]
 def test_ranks_of_a_machine_decide_once(cache, tmp_path):
-    done = run_well(2, "tuned.py", tmp_path, PYDTCONV_TUNE=30, PYDTCONV_CACHE=cache.parent)
+    done = run_well(2, "tuned", tmp_path, PYDTCONV_TUNE=30, PYDTCONV_CACHE=cache.parent)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     assert first == second
     assert len(entries(cache)) == 5
