@@ -33,7 +33,9 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # pages that stand alone have no neighbours to list
-html_sidebars = {name: [] for name in ("index", "first-steps", "measured", "keras", "operators", "promises", "hardening")}
+html_sidebars = {
+    name: [] for name in ("index", "first-steps", "measured", "keras", "operators", "promises", "hardening")
+}
 html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",

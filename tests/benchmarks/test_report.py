@@ -68,11 +68,7 @@ def test_rows_of_links_are_merged_with_their_own_origin(results):
 
 
 #: results whose commits are not in the history: they are measured again
-EXPECTED = {
-    "conv_auto", "conv_ranks_1d", "conv_ranks_3d", "conv_ranks_3d_large", "fft", "fft_sweep", "fft_table3",
-    "fft_table4", "fft_table5", "gemm", "gemm_kernels", "overlap", "predicted_mesh", "spatial_links", "train",
-    "train_vit", "train_vitti16", "variants", "wider_halos",
-}  # fmt: skip
+EXPECTED = {"variants"}
 
 
 @pytest.fixture(scope="module")
