@@ -1,4 +1,4 @@
-# ruff: noqa: F401, F811
+# ruff: noqa: F811
 """Activations by Keras's names: functions of symbolic tensors or arrays, written in `pydtconv.ops`."""
 
 from __future__ import annotations
@@ -70,5 +70,10 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
     return _registry.deserialize(config, custom_objects)
 
 
-__all__ = [*_FUNCTIONS, "deserialize", "get", "hard_swish", "serialize", "swish"]
+__all__ = [
+    "celu", "deserialize", "elu", "exponential", "gelu", "get", "glu", "hard_shrink", "hard_sigmoid", "hard_silu",
+    "hard_swish", "hard_tanh", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "mish", "relu", "relu6",
+    "selu", "serialize", "sigmoid", "silu", "soft_shrink", "softmax", "softplus", "softsign", "sparse_plus",
+    "sparse_sigmoid", "sparsemax", "squareplus", "swish", "tanh", "tanh_shrink", "threshold",
+]  # fmt: skip
 __getattr__ = _refusal(__name__, __all__)

@@ -22,6 +22,7 @@ MODULES = (
 ACCEPTED = {
     ("optimizers", "name"): "Keras's is the class's; ours tells two optimizers of one class apart",
     ("Optimizer", "learning_rate"): "ours has a default, so that a subclass need not repeat one",
+    ("Progbar", "interval"): "0.05 seconds where a terminal is drawn, 30 between lines of a log",
     ("save_weights", "max_shard_size"): "one file",
     ("device", "device_name"): "passed by place",
     ("device", "name"): "passed by place",
