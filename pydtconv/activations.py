@@ -1,4 +1,3 @@
-# ruff: noqa: F811
 """Activations by Keras's names: functions of symbolic tensors or arrays, written in `pydtconv.ops`."""
 
 from __future__ import annotations
