@@ -113,3 +113,5 @@ def test_regularizers_and_constraints_are_functions_or_none(name):
     with pytest.raises(ValueError, match=f"variable 'w': {name}: expected a function or None, got 'l2'"):
         setattr(variable, name, "l2")
     assert getattr(variable, name) is None
+    with pytest.raises(TypeError, match="variable 'w': overwrite_with_gradient: expected True or False, got 'true'"):
+        variable.overwrite_with_gradient = "true"

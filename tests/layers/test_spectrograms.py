@@ -130,3 +130,8 @@ def test_initializer_is_that_of_keras(side):
 def test_wrong_arguments(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_signals_are_floats():
+    with pytest.raises(TypeError, match="STFTSpectrogram 'signals': expected signals of floats, got int64"):
+        layers.STFTSpectrogram(name="signals")(np.ones((2, 300, 1), "int64"))

@@ -190,3 +190,28 @@ def test_what_is_no_transformation_is_refused():
         layer.get_random_transformation(inputs)
     with pytest.raises(ValueError, match="expected bounding_box_format"):
         layer.transform_bounding_boxes(boxes_of(), layer.get_random_transformation(IMAGES))
+
+
+def test_a_subclass_says_what_is_drawn_and_what_becomes_of_it():
+    class Darker(layers.RandomBrightness):
+        def get_random_transformation(self, data, training=True, seed=None):
+            return {"rgb_delta": -3.0} if training else None
+
+        def transform_labels(self, labels, transformation, training=True):
+            return labels + 1 if training else labels
+
+    class Upside(layers.RandomFlip):
+        def transform_images(self, images, transformation, training=True):
+            return images[:, ::-1]
+
+    layer = Darker(0.1)
+    data = {"images": IMAGES, "labels": np.zeros(2, "float32")}
+    for found, images, labels in (
+        (layer(data, training=True), np.clip(IMAGES - 3, 0, 255), 1),
+        (layer(data, training=False), IMAGES, 0),
+    ):
+        np.testing.assert_allclose(found["images"], images, rtol=1e-6)
+        np.testing.assert_array_equal(found["labels"], labels)
+    np.testing.assert_array_equal(Upside()(IMAGES, training=False), IMAGES[:, ::-1])
+    with pytest.raises(TypeError, match="where code is traced, the layer draws in its own call"):
+        Upside()(IMAGES, training=True)

@@ -177,6 +177,8 @@ class Variable(Operators):
 
     @overwrite_with_gradient.setter
     def overwrite_with_gradient(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"variable {self.path!r}: overwrite_with_gradient: expected True or False, got {value!r}")
         Variable.overwritten.pop(id(self), None)
         if value:
             Variable.overwritten[id(self)] = self

@@ -51,6 +51,8 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
         return tuple((key, frozen(value)) for key, value in self._settings().items())
 
     def call(self, inputs: Any, training: bool = True) -> Any:
+        if self._pydt_has_own_methods:
+            return super().call(inputs, training)
         if isinstance(inputs, Mapping):
             image_data.check_data(self, inputs)
             if self.moves and len(inputs.keys() & {"segmentation_masks", "bounding_boxes"}):

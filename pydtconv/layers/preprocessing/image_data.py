@@ -15,6 +15,7 @@ from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_form
 from pydtconv.serialization.configurable import builtin
 
 ALL = ("images", "labels", "segmentation_masks", "bounding_boxes")
+_METHODS = ("get_random_transformation", *(f"transform_{part}" for part in ALL))
 
 
 @builtin
@@ -54,6 +55,11 @@ class ImageLayer(Layer):
             "bounding_boxes": self.transform_bounding_boxes,
         }
         return {key: parts[key](value, how, training) for key, value in inputs.items()}
+
+    @property
+    def _pydt_has_own_methods(self) -> bool:
+        """Whether a user's class says what is drawn, or what becomes of it, and `call` has to go by that."""
+        return any(not getattr(type(self), name).__module__.startswith("pydtconv.") for name in _METHODS)
 
     def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
         """What the `transform_` methods do to images (n, h, w, c) or (h, w, c), or to a dict with them.
@@ -99,8 +105,8 @@ def arrays_of(layer: Any, data: Any) -> Any:
     images = images_of(data)
     if hasattr(images, "apply_op"):
         raise TypeError(
-            f"{type(layer).__name__} {layer.name!r}: get_random_transformation: expected arrays, got {images!r}: call "
-            f"the layer in code that is traced"
+            f"{type(layer).__name__} {layer.name!r}: get_random_transformation: expected arrays, got {images!r}: where "
+            f"code is traced, the layer draws in its own call"
         )
     check_rank(layer, images)
     return images

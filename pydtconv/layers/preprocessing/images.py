@@ -190,7 +190,7 @@ class RandomFlip(image_data.ImageLayer, RandomLayer):
         self.input_spec = InputSpec(min_ndim=3, max_ndim=4)
 
     def call(self, inputs: Any, training: bool = True) -> Any:
-        if not training:
+        if not training or self._pydt_has_own_methods:
             return super().call(inputs, training)
         flip = ops.RandomFlip(mode=self.mode, seed=self._seed_of_call(), always=True)
         return image_data.drawn_at_once(self, inputs, flip)
@@ -301,8 +301,8 @@ class RandomCrop(_Window, RandomLayer):
         return training and not self._is_smaller(image_data.size_of(self, image_data.images_of(data).shape))
 
     def call(self, inputs: Any, training: bool = True) -> Any:
-        if not self._draws(inputs, training):
-            return super().call(inputs, False)
+        if self._pydt_has_own_methods or not self._draws(inputs, training):
+            return super().call(inputs, training)
         crop = ops.RandomCrop(height=self.height, width=self.width, seed=self._seed_of_call(), always=True)
         return image_data.drawn_at_once(self, inputs, crop)
 

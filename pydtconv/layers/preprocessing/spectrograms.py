@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, initializers, ops
+from pydtconv.dtypes import FLOATING
 from pydtconv.extents import check
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.initializers.fourier import SCALINGS
@@ -82,6 +83,8 @@ class STFTSpectrogram(Layer):
             self.imag_kernel = self.add_weight(shape, initializers.STFT("imag", *options), name="imag_kernel")
 
     def call(self, inputs: Any) -> Any:
+        if inputs.dtype not in FLOATING:
+            raise TypeError(f"STFTSpectrogram {self.name!r}: expected signals of floats, got {inputs.dtype}")
         signals = ops.transpose(inputs, (0, 2, 1)) if self.data_format == "channels_last" else inputs
         _, channels, time = signals.shape
         signals = ops.reshape(signals, (-1, time, 1))
