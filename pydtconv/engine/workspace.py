@@ -98,6 +98,11 @@ class Workspace:
         return self.name is not None
 
     # --- who runs ---------------------------------------------------------------------------------------------------
+    @property
+    def runs(self) -> bool:
+        """Whether a step runs, within which no other may."""
+        return bool(self._running)
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """While a step runs, when nothing else may use the arena."""

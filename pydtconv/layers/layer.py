@@ -116,7 +116,10 @@ class Layer(Weights, Operation):
             return self._pydt_traced_call(*args, **kwargs)
         with turn_of(self).taken():
             training = bool(kwargs.get("training") or context.training())
-            return call_on_arrays(self, self._pydt_array_dtype, args, kwargs, training)
+            return self._pydt_call_on_arrays(args, kwargs, training)
+
+    def _pydt_call_on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
+        return call_on_arrays(self, self._pydt_array_dtype, args, kwargs, training)
 
     def _pydt_convert_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

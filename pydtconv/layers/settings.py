@@ -1,4 +1,4 @@
-"""Plain attributes of layers that their code reads: numbers, truth values, strings, small arrays, and lists of them.
+"""Attributes of layers that their code reads: numbers, truth values, strings, functions, small arrays, lists of them.
 
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import types
 import weakref
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ _missing = object()
 _LARGEST = 256
 
 _names: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+#: a number for each function; another one never gets it, as it may get the address of one that is gone
+_functions: weakref.WeakKeyDictionary[types.FunctionType, int] = weakref.WeakKeyDictionary()
+_numbers = count()
 
 
 def is_plain(value: Any) -> bool:
@@ -41,6 +45,10 @@ def is_plain(value: Any) -> bool:
     )
 
 
+def _counts(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) or is_plain(value)
+
+
 def _told(value: Any) -> str:
     """The value in words, equal where the values are."""
     if isinstance(value, np.ndarray):
@@ -49,6 +57,8 @@ def _told(value: Any) -> str:
         return f"{{{', '.join(f'{key!r}: {_told(item)}' for key, item in value.items())}}}"
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_told, value))})"
+    if isinstance(value, types.FunctionType):
+        return f"function {_functions.setdefault(value, next(_numbers))}"
     return f"{type(value).__name__} {value!r}"
 
 
@@ -76,14 +86,14 @@ def _mentioned(code: Any) -> set[str]:
 def note(layer: Any, name: str, value: Any) -> None:
     """The attribute is going to be set.  One that a trace has set (`self.calls += 1`) does not count any more."""
     old = layer.__dict__.get(name, _missing)
-    if old is value or not is_plain(value) or name not in names_read(type(layer)):
+    if old is value or not _counts(value) or name not in names_read(type(layer)):
         return
     if tracing.current() is not None:
         own = layer.__dict__.get("_pydt_set_by_itself", frozenset())
         if name not in own:
             object.__setattr__(layer, "_pydt_set_by_itself", own | {name})
             structure.changed()
-    elif not is_plain(old) or _told(old) != _told(value):
+    elif not _counts(old) or _told(old) != _told(value):
         structure.changed()
 
 
@@ -111,6 +121,6 @@ def _number_of(model: Any) -> int:
         found.append((place, "trainable", bool, (layer.trainable, *(v.trainable for v in layer._pydt_own_variables()))))
         names = names_read(type(layer)).difference(values.get("_pydt_set_by_itself", ()))
         for name in sorted(names.intersection(values)):
-            if is_plain(values[name]):
+            if _counts(values[name]):
                 found.append((place, name, _told(values[name])))
     return int.from_bytes(hashlib.blake2b(repr(found).encode(), digest_size=16).digest())

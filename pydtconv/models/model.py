@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import IO, TYPE_CHECKING, Any
 
 from pydtconv import ops, tree
@@ -109,6 +110,19 @@ class Model(Trainer, Layer):
     def _pydt_array_dtype(self) -> str:
         inputs = () if self._pydt_network is None else self._pydt_network.flat_inputs
         return "float64" if any(x.dtype == "float64" for x in inputs) else self.dtype
+
+    def _pydt_call_on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
+        """A model of the package's own layers runs the step of `predict`, so that it is traced and planned once."""
+        if not training and len(args) == 1 and kwargs.keys() <= {"training"} and self._pydt_runs_no_code_of_users:
+            found = self._pydt_called_on(args[0])
+            if found is not None:
+                return found
+        return super()._pydt_call_on_arrays(args, kwargs, training)
+
+    @property
+    def _pydt_runs_no_code_of_users(self) -> bool:
+        """Whether a call runs no Python code but that of this package, which does the same each time."""
+        return structure.known(self, "runs no code of users", _runs_no_code_of_users)
 
     if TYPE_CHECKING:  # a subclass's takes what it needs
 
@@ -419,3 +433,18 @@ def _are_in_order(structure: Any) -> bool:
 
 def _single(structure: Any) -> Any:
     return structure[0] if isinstance(structure, list) and len(structure) == 1 else structure
+
+
+def _runs_no_code_of_users(model: Model) -> bool:
+    return all(map(_is_ours, model._pydt_flatten_layers()))
+
+
+def _is_ours(layer: Any) -> bool:
+    """Whether a call of a layer runs the code of this package alone; operators that users write run in the plan."""
+    network = getattr(layer, "_pydt_network", None)
+    called = [layer, *(() if network is None else network.operations)]
+    given = [(node.args, node.kwargs) for node in (network.nodes if network else ())]
+    values = [*tree.flatten(given), *(value for each in called for value in vars(each).values())]
+    functions = [value for value in values if isinstance(value, FunctionType)]
+    functions += [getattr(type(each), name) for each in called for name in ("call", "__call__")]
+    return all(function.__module__.startswith("pydtconv.") for function in functions)

@@ -19,6 +19,7 @@ from pydtconv import replica, tree
 from pydtconv._ext.runtime import rouse_threads
 from pydtconv.engine import limits
 from pydtconv.graph import Plan
+from pydtconv.hooks import as_result
 from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
@@ -29,6 +30,9 @@ from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.gathering import Gathering
 from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.utils.sizes import as_bytes
+
+#: bytes of inputs up to which calls on arrays keep their step's arena
+_KEPT_INPUT = 1 << 24
 
 
 class BatchTrainer(Compilable):
@@ -91,6 +95,29 @@ class BatchTrainer(Compilable):
         for update in results.updates:
             update.run(batch.size / batch.total)
         return strategy.current().gathered(results.predictions, batch)
+
+    def _pydt_called_on(self, x: Any) -> Any:
+        """The outputs for arrays by the step of `predict`; None where a call on them is to be traced by itself.
+
+        So it is for large arrays, for the step keeps its arena, and while a step of the model runs.
+        """
+        leaves = tree.flatten(x)
+        floats = all(type(leaf) is np.ndarray and leaf.dtype.kind == "f" and leaf.size for leaf in leaves)
+        if not leaves or not floats or sum(leaf.nbytes for leaf in leaves) > _KEPT_INPUT:
+            return None
+        if {leaf.shape[:1] for leaf in leaves} != {leaves[0].shape[:1]} or not leaves[0].ndim:
+            return None
+        if self.run_eagerly or replica.current().size > 1 or self._pydt_steps.workspace.runs:
+            return None
+        batch = Batch(x, None, None, len(leaves[0]))
+        with limits.limited():
+            step = self._pydt_steps.step("predict", batch, None)
+            if any(step.traced.masks):  # which go with the outputs of a call
+                return None
+            results = self._pydt_run("predict", batch, step)
+        for update in results.updates:
+            update.run(1.0)
+        return tree.map_structure(lambda leaf: as_result(leaf.copy()), results.predictions)
 
     def _pydt_note(self, batch: Batch, results: Results) -> dict[str, Any]:
         """Updates loss means and metrics with a batch; returns all results so far."""
