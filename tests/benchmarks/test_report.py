@@ -1,6 +1,7 @@
 """What the files of results say of where they come from."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -71,6 +72,11 @@ def test_rows_of_links_are_merged_with_their_own_origin(results):
 EXPECTED = {"variants"}
 
 
+def commits_of(name):
+    named = {head(report.RESULTS / f"{name}.csv").get("commit", "")}
+    return (named | {row["commit"] for row in report.read_csv(name) if "commit" in row}) - {"see the rows", ""}
+
+
 @pytest.fixture(scope="module")
 def history():
     """The commits that lead to this one; skips where they are not all there."""
@@ -88,9 +94,15 @@ def history():
 def test_results_name_commits_of_the_history(name, history, request):
     if name in EXPECTED:
         request.applymarker(pytest.mark.xfail(reason="is measured again"))
-    commits = {head(report.RESULTS / f"{name}.csv").get("commit", "")}
-    commits |= {row["commit"] for row in report.read_csv(name) if "commit" in row}
-    commits -= {"see the rows", ""}
+    commits = commits_of(name)
     assert commits
     assert not {each for each in commits if each.endswith("+")}, "files had been changed since the commit"
     assert not {each for each in commits if not any(known.startswith(each) for known in history)}
+
+
+def test_the_page_of_figures_names_the_commit_of_each_file():
+    page = (ROOT / "docs" / "measured.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("|") and ".csv`" in line]
+    for *_, commits, _, files in (row for row in rows if len(row) == 5):
+        for name in re.findall(r"`([\w.]+)\.csv`", files):
+            assert set(re.findall(r"`(\w+)\+?`", commits)) <= commits_of(name), name
