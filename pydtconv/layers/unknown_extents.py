@@ -19,8 +19,8 @@ PROBES = (331, 467)
 _SMALL = (2, 3)
 #: a factor of extents that have to be divisible
 _DIVISIBLE = 60
-#: how many guesses of extents are tried
-_MOST_GUESSES = 64
+#: how many numbers of a function, and guesses of its extents, are tried, and how many guesses for a layer
+_MOST_NUMBERS, _MOST_GUESSES, _MOST_OF_LAYERS = 16, 64, 16
 #: (spec, tensor): the spec of a tensor with numbers for the extents that are not known
 Fill = Callable[[Spec, Any], Spec]
 #: (number of the probe, tensor, axis): what stands for an extent that is not known
@@ -69,9 +69,11 @@ def _ways(leaves: Sequence[Any], numbers: Sequence[int] | None) -> Iterator[_Way
     yield lambda i, leaf, axis: PROBES[i]
     if not any(None in leaf.shape for leaf in leaves):
         return
+    most = _MOST_OF_LAYERS if numbers is None else _MOST_GUESSES
+    numbers = numbers and list(dict.fromkeys(numbers))[:_MOST_NUMBERS]
     for factor in (1, *(numbers or ()), _DIVISIBLE):
         yield lambda i, leaf, axis, factor=factor: _SMALL[i] * factor  # type: ignore[misc]
-    for guess in itertools.islice(_guesses(leaves, numbers), _MOST_GUESSES):
+    for guess in itertools.islice(_guesses(leaves, numbers), most):
         yield lambda i, leaf, axis, guess=guess: guess.get((id(leaf), axis), PROBES[i])  # type: ignore[misc]
 
 
