@@ -82,6 +82,10 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
 def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Any, Any]:
     """Counts of the elements in equal bins, and the edges of these."""
     check("histogram: bins", bins, least=1)
+    if range is not None:
+        ends = np.asarray(range)
+        if ends.shape != (2,) or ends.dtype.kind not in "iuf" or not np.isfinite(ends).all() or ends[0] > ends[1]:
+            raise ValueError(f"histogram: range: expected two rising numbers, got {range!r}")
     x = as_float(_still(x))
     if len(x.shape) != 1:
         raise ValueError(f"histogram: expected a vector, got shape {tuple(x.shape)}")
