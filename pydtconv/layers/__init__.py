@@ -128,7 +128,7 @@ from pydtconv.layers.preprocessing.geometry import (
     Resizing,
 )
 from pydtconv.layers.preprocessing.hashing import HashedCrossing, Hashing
-from pydtconv.layers.preprocessing.images import CenterCrop, Normalization, RandomCrop, RandomFlip, Rescaling
+from pydtconv.layers.preprocessing.images import Normalization, Rescaling
 from pydtconv.layers.preprocessing.lookups import IntegerLookup, StringLookup
 from pydtconv.layers.preprocessing.mixing import CutMix, MixUp
 from pydtconv.layers.preprocessing.policies import (
@@ -140,6 +140,7 @@ from pydtconv.layers.preprocessing.policies import (
     RandomColorJitter,
 )
 from pydtconv.layers.preprocessing.spectrograms import MelSpectrogram, STFTSpectrogram
+from pydtconv.layers.preprocessing.windows import CenterCrop, RandomCrop, RandomFlip
 from pydtconv.layers.random_dropout import AlphaDropout, GaussianDropout
 from pydtconv.layers.regularization import (
     ActivityRegularization,
