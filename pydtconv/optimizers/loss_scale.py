@@ -12,7 +12,7 @@ from typing import Any
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import kernels
-from pydtconv.optimizers.arguments import DEFAULTS
+from pydtconv.optimizers.arguments import DEFAULTS, check_numbers
 from pydtconv.optimizers.optimizer import Optimizer
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.serialization.objects import arguments_of, deserialize_keras_object, serialize_keras_object
@@ -55,6 +55,9 @@ class LossScaleOptimizer(Optimizer):
                 raise ValueError(f"LossScaleOptimizer: {key}: expected it on the inner optimizer, got {value!r}")
         if not isinstance(inner_optimizer, Optimizer):
             raise ValueError(f"LossScaleOptimizer: inner_optimizer: expected an Optimizer, got {inner_optimizer!r}")
+        check_numbers("LossScaleOptimizer", initial_scale=initial_scale)
+        if initial_scale <= 0:
+            raise ValueError(f"LossScaleOptimizer: initial_scale: expected a number above 0, got {initial_scale!r}")
         self.initial_scale = initial_scale
         self.dynamic_growth_steps = dynamic_growth_steps
         values = {"iteration": 0, "learning_rate": 0.0, "step_counter": 0, "dynamic_scale": float(initial_scale)}
@@ -95,7 +98,12 @@ class LossScaleOptimizer(Optimizer):
         return loss * self.dynamic_scale
 
     def step_of(self, store: ParameterStore) -> None:
-        """The inner optimizer's step, where the gradients in a store are finite; then the scale of the next step."""
+        """The inner optimizer's step, where the gradients in a store are finite; then the scale of the next step.
+
+        Raises FloatingPointError where the scale has become 0.
+        """
+        if not self.dynamic_scale:
+            raise FloatingPointError("LossScaleOptimizer: no gradients were finite until the scale had become 0")
         whole = slice(0, store.size)
         gradients = [store.numbers(store.working_gradients, part, dtype) for part, dtype in store.runs(whole)]
         finite = not any(map(kernels.has_nonfinite, gradients))

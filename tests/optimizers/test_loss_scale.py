@@ -151,3 +151,16 @@ def test_a_loss_scale_optimizer_is_refused_on_devices_by_name():
         optimizer.check_device("gpu")
     assert not optimizer.works_in_parts
     assert not optimizer.works_in_rows
+
+
+def test_a_scale_that_cannot_be_is_said():
+    for scale in 0, -1.0, np.inf, "large":
+        with pytest.raises(ValueError, match="LossScaleOptimizer: initial_scale: expected a"):
+            optimizers.LossScaleOptimizer(optimizers.SGD(0.5), scale)
+    weight, optimizer = Variable(np.ones(2)), optimizers.LossScaleOptimizer(optimizers.SGD(0.5), 2.0**-148)
+    broken = [np.full(2, np.inf, "float32")]
+    optimizer.apply(broken, [weight])
+    optimizer.apply(broken, [weight])
+    with pytest.raises(FloatingPointError, match="no gradients were finite until the scale had become 0"):
+        optimizer.apply(broken, [weight])
+    np.testing.assert_array_equal(weight.value, 1)
