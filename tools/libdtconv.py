@@ -5,7 +5,7 @@
 Levels are "generic" for any CPU and, on x86-64, "x86-64-v3" (AVX2 + FMA), "x86-64-v4" (AVX-512) and, where the
 compiler has these instructions, "x86-64-v4-bf16" (AVX-512 BF16): the fourth with what touches bfloat16 compiled anew.
 All have the same name and interface.  Every file of FAMILIES is compiled once per precision (dtconv_real.h): in
-float32 and in float64, and those of BFLOAT16 in bfloat16, too; files named bfloat16_* in bfloat16 alone.
+float32 and in float64, and what has images in bfloat16, too; files named bfloat16_* in bfloat16 alone.
 
 DTCONV_LEVELS=generic,x86-64-v3 builds these levels alone, DTCONV_LEVELS=native the one for this CPU; else all are
 built.  DTCONV_JOBS is the number of parallel compilations, DTCONV_CFLAGS are further flags (-Werror).
@@ -72,37 +72,6 @@ OF_FLOAT32 = (
 )
 # says which level it is
 NAMES_LEVEL = ("runtime",)
-# what has images in bfloat16; losses and optimizers have none, and functions of numbers are float32's (spans.h)
-BFLOAT16 = (
-    "conv/depthwise",
-    "conv/depthwise_rows",
-    "conv/depthwise_weights",
-    "conv/direct_tile",
-    "conv/epilogue",
-    "conv/gather",
-    "conv/moments",
-    "conv/pointwise_weights",
-    "conv/reductions",
-    "conv/table",
-    "conv/transform",
-    "conv/winograd",
-    "conv/winograd_tiles",
-    "conv/winograd_weights",
-    "nn/batchnorm",
-    "nn/batchnorm_statistics",
-    "nn/binary",
-    "nn/global_pooling",
-    "nn/layernorm",
-    "nn/normalized_image",
-    "nn/permute",
-    "nn/pooling_average",
-    "nn/pooling_max",
-    "nn/random",
-    "nn/reduce",
-    "nn/resize",
-    "nn/strided",
-    "nn/unary",
-)
 # headers that no C file of the library reads
 OF_BINDINGS = ("dtconv_any.h", "dtconv_arguments.h", "dtconv_both.h")
 # they take the longest, so they are compiled first and none of them is left over at the end
@@ -278,13 +247,13 @@ def sources() -> list[tuple[Path, str, list[str]]]:
 
 
 def _suffixes(path: Path) -> Iterator[str]:
-    """Those of the objects of a file of FAMILIES."""
+    """Those of the objects of a file of FAMILIES; what names `elem`, the type of images, has them in bfloat16, too."""
     alone = path.stem.startswith(OF_BFLOAT16)
     if not alone or path.stem in OF_FLOAT32:
         yield "_s"
     if not alone:
         yield "_d"
-    if alone or f"{path.parent.name}/{path.stem}" in BFLOAT16:
+    if alone or re.search(r"\belem\b", path.read_text()):
         yield "_h"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import metrics, replica
+from pydtconv import losses, metrics, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.suggest import did_you_mean
 from pydtconv.utils.messages import tell
@@ -21,12 +21,8 @@ _LARGER = (
     metrics.SpecificityAtSensitivity, metrics.F1Score, metrics.FBetaScore, metrics.IoU, metrics.MeanIoU,
     metrics.R2Score, metrics.CosineSimilarity, metrics.PearsonCorrelation, metrics.ConcordanceCorrelation,
 )  # fmt: skip
-_SMALLER = (
-    metrics.MeanSquaredError, metrics.RootMeanSquaredError, metrics.MeanAbsoluteError,
-    metrics.MeanAbsolutePercentageError, metrics.MeanSquaredLogarithmicError, metrics.LogCoshError, metrics.Hinge,
-    metrics.SquaredHinge, metrics.CategoricalHinge, metrics.BinaryCrossentropy, metrics.CategoricalCrossentropy,
-    metrics.SparseCategoricalCrossentropy, metrics.KLDivergence, metrics.Poisson,
-)  # fmt: skip
+_LOSSES = {name for name in losses.__all__ if name in metrics.__all__ and name[0].isupper()} - {"CosineSimilarity"}
+_SMALLER = (*(getattr(metrics, name) for name in _LOSSES), metrics.RootMeanSquaredError, metrics.LogCoshError)
 #: parts of names of results that are no metrics of the model, or metrics whose class does not tell
 _LARGER_NAMES = ("acc", "auc", "precision", "recall", "f1", "fbeta", "top_k", "iou", "r2", "cosine_similarity")
 _SMALLER_NAMES = ("loss", "err", "mse", "mae", "entropy", "divergence", "hinge", "poisson", "log_cosh", "logcosh")

@@ -14,7 +14,6 @@ from pydtconv.interchange.onnx_activations import activation
 from pydtconv.interchange.onnx_functions import cast
 from pydtconv.interchange.onnx_table import aligned, finish, layout, place_of, row, window
 from pydtconv.interchange.onnx_writer import Writer
-from pydtconv.ops.random import Dropout, GaussianNoise, RandomFlip
 
 # element-wise
 
@@ -53,14 +52,6 @@ def _add(w: Writer, node: Node) -> None:
     if op.average:
         total = w.emit("Div", total, w.scalar(len(names), node.outputs[0]))
     finish(w, node, total, first, op.alpha)
-
-
-@row(Dropout, GaussianNoise, RandomFlip)
-def _same(w: Writer, node: Node) -> None:
-    if node.op.always and getattr(node.op, "rate", 1):  # type: ignore[attr-defined]
-        raise ValueError(f"export: {node.op.name} that is active outside of training has no ONNX operator")
-    first = layout(w, node.inputs[0])
-    w.set(node.outputs[0], w.read(node.inputs[0], first), first)
 
 
 @row(ops.Cast)

@@ -75,7 +75,16 @@ def window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
 
 def row_of(op: Op | type[Op]) -> Callable[[Writer, Node], None] | None:
     """What writes a node of an operator; None where ONNX has nothing like it."""
-    return ROWS.get(op if isinstance(op, type) else type(op), _broadcast if op.onnx else None)
+    declared = _same if op.onnx == "Identity" else _broadcast if op.onnx else None
+    return ROWS.get(op if isinstance(op, type) else type(op), declared)
+
+
+def _same(w: Writer, node: Node) -> None:
+    """What changes its input in training alone."""
+    if node.op.always and getattr(node.op, "rate", 1):  # type: ignore[attr-defined]
+        raise ValueError(f"export: {node.op.name} that is active outside of training has no ONNX operator")
+    first = layout(w, node.inputs[0])
+    w.set(node.outputs[0], w.read(node.inputs[0], first), first)
 
 
 def _broadcast(w: Writer, node: Node) -> None:

@@ -1,43 +1,36 @@
 # ruff: noqa: F401, F403
 """Operators and, under the names of `keras.ops`, functions that apply them."""
 
-from pydtconv.ops.activation import Activation, Bias
-from pydtconv.ops.arithmetic import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
-from pydtconv.ops.attention import Attention
-from pydtconv.ops.base import Op, Retained, Spec, Window
+from pydtconv.ops.activation import *
+from pydtconv.ops.arithmetic import *
+from pydtconv.ops.attention import *
+from pydtconv.ops.base import *
 from pydtconv.ops.base import functions as _functions
-from pydtconv.ops.contraction import Contract
-from pydtconv.ops.convolution import Conv, DepthwiseConv
-from pydtconv.ops.convolution_transpose import ConvTranspose
-from pydtconv.ops.cross_entropy import CrossEntropy, SigmoidCrossEntropy, SoftmaxCrossEntropy
-from pydtconv.ops.custom import NumpyOp
-from pydtconv.ops.elementwise_loss import ElementwiseLoss
-from pydtconv.ops.embedding import TakeRows
-from pydtconv.ops.exchange import Exchange
-from pydtconv.ops.kinds import FROM_OUTPUT, FUSABLE, SMOOTH
-from pydtconv.ops.layer_normalization import LayerNorm
-from pydtconv.ops.linear import Dense, MatMul
-from pydtconv.ops.loss_sums import L1L2Penalty, Portion, WeightedMean, WeightedSum
-from pydtconv.ops.normalization import BatchNorm
-from pydtconv.ops.pooling import (
-    AdaptiveAveragePool,
-    AdaptiveMaxPool,
-    AveragePool,
-    GlobalAveragePool,
-    GlobalMaxPool,
-    MaxPool,
-)
-from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip
-from pydtconv.ops.reduction import ArgMax, Max, Mean, Min, Sum
-from pydtconv.ops.resize import Crop, Pad, Upsample
-from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
-from pydtconv.ops.softmax import LogSoftmax, Softmax
+from pydtconv.ops.contraction import *
+from pydtconv.ops.convolution import *
+from pydtconv.ops.convolution_transpose import *
+from pydtconv.ops.cross_entropy import *
+from pydtconv.ops.custom import *
+from pydtconv.ops.elementwise_loss import *
+from pydtconv.ops.embedding import *
+from pydtconv.ops.exchange import *
+from pydtconv.ops.kinds import *
+from pydtconv.ops.layer_normalization import *
+from pydtconv.ops.linear import *
+from pydtconv.ops.loss_sums import *
+from pydtconv.ops.normalization import *
+from pydtconv.ops.pooling import *
+from pydtconv.ops.random import *
+from pydtconv.ops.reduction import *
+from pydtconv.ops.resize import *
+from pydtconv.ops.shape import *
+from pydtconv.ops.softmax import *
 
 # functions after the operators: `linear` and `softmax` are files too, and the functions are what is meant
 # isort: split
 from pydtconv.ops import augment_moves as _augment_moves
 from pydtconv.ops import augment_policies as _augment_policies
-from pydtconv.ops.augment import Augment
+from pydtconv.ops.augment import *
 from pydtconv.ops.functions.activation import *
 from pydtconv.ops.functions.activation import linear as linear
 from pydtconv.ops.functions.arithmetic import *
@@ -69,7 +62,7 @@ from pydtconv.ops.functions.tables.selecting import *
 from pydtconv.ops.functions.tables.sequences import *
 from pydtconv.ops.functions.tables.sums import *
 from pydtconv.ops.operations import operations_of as _operations_of
-from pydtconv.ops.table import TableOp
+from pydtconv.ops.table import *
 from pydtconv.suggest import refusal as _refusal
 
 # after all files of functions, which say where Keras has them

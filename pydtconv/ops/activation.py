@@ -15,6 +15,8 @@ from pydtconv.ops.checks import same_float, same_real
 from pydtconv.ops.gradients import by_last_axis
 from pydtconv.ops.kinds import FROM_OUTPUT, FUSABLE, KINDS, ROWS, given
 
+__all__ = ["Activation", "Bias"]
+
 
 def parameters(kind: str, alpha: float | None, beta: float | None, gamma: float | None) -> tuple[float, float, float]:
     """What kernels take: the parameters of a kind with defaults filled in, and 0 for those that it does not have."""

@@ -14,6 +14,8 @@ from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import broadcast_shapes, same_float
 from pydtconv.ops.gradients import unbroadcast
 
+__all__ = ["Add", "Divide", "Maximum", "Minimum", "Multiply", "Power", "Subtract"]
+
 
 @dataclass(frozen=True)
 class Add(Op):

@@ -12,6 +12,8 @@ from pydtconv.extents import check_products
 from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import fits, same_float
 
+__all__ = ["Attention"]
+
 
 @dataclass(frozen=True)
 class Attention(Op):

@@ -21,6 +21,8 @@ from pydtconv.ops.checks import same_float
 from pydtconv.ops.functions.tables import image_colour
 from pydtconv.ops.functions.tables.image_filters import gaussian_blur
 
+__all__ = ["Augment"]
+
 Generators = Sequence[np.random.Generator]
 #: what was drawn, by Keras's names: arrays (n, ...), or structures of them
 Numbers = Mapping[str, Any]

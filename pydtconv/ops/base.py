@@ -21,6 +21,8 @@ from pydtconv import dtypes, hooks
 from pydtconv.extents import check, check_elements
 from pydtconv.serialization.budget import claim
 
+__all__ = ["Op", "Retained", "Spec", "Window"]
+
 #: why something is not there, by what it is
 Reasons = Mapping[str, str]
 
@@ -150,8 +152,8 @@ class Op:
 
     #: how it is cut where images are: the name of a rule of graph/spatial/rules.py; by default its inputs are gathered
     mesh: ClassVar[str] = "whole_inputs"
-    #: the operator of ONNX that it is, where that broadcasts the same inputs and has no attributes; others have rows in
-    #: interchange/onnx_*.py
+    #: the operator of ONNX that it is, where that broadcasts the same inputs and has no attributes; "Identity": but in
+    #: training.  Others have rows in interchange/onnx_*.py.
     onnx: ClassVar[str] = ""
     #: why something is not there, by what it is: "gpu", "onnx", "gradient" (in operators)
     lacks: ClassVar[Reasons] = {}

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import same_float
 
+__all__ = ["Contract"]
+
 
 @dataclass(frozen=True)
 class Contract(Op):

@@ -24,6 +24,8 @@ from pydtconv.ops.gradients import by_last_axis, window_taps
 from pydtconv.ops.halo import Halo
 from pydtconv.ops.moments import moments_spec
 
+__all__ = ["Conv", "DepthwiseConv"]
+
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
 
 

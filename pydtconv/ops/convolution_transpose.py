@@ -16,6 +16,8 @@ from pydtconv.ops.convolution import Conv, ConvBase, no_fit, sizes_of, taps
 from pydtconv.ops.convolution_gradients import of_filters, sides
 from pydtconv.ops.gradients import by_last_axis
 
+__all__ = ["ConvTranspose"]
+
 
 @dataclass(frozen=True)
 class ConvTranspose(ConvBase):

@@ -13,6 +13,8 @@ from pydtconv.extents import check
 from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float, fits
 
+__all__ = ["CrossEntropy", "SigmoidCrossEntropy", "SoftmaxCrossEntropy"]
+
 LABEL_TYPES = ("int32", "int64", "float32", "float64")
 
 

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import same_float
 
+__all__ = ["NumpyOp"]
+
 
 @dataclass(frozen=True)
 class NumpyOp(Op):

@@ -15,17 +15,21 @@ import numpy as np
 from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float, fits
 
+__all__ = ["ElementwiseLoss"]
+
 
 class Formula(NamedTuple):
     """A kind of loss.
 
     of(ops, p, t, a): the values for predictions and truths, in functions of `pydtconv.ops`, or of NumPy; a: epsilon, or
-    delta.  of_arrays: NumPy's, where it has a better one.  summed: the loss is their sum, not their mean.
+    delta.  of_arrays: NumPy's, where it has a better one.  summed: the loss is their sum, not their mean.  labelled:
+    labels that are all 0 or 1 stand for -1 and 1.
     """
 
     of: Callable[..., Any]
     of_arrays: Callable[..., Any] | None = None
     summed: bool = False
+    labelled: bool = False
 
 
 def _huber(ops: Any, p: Any, t: Any, delta: float) -> Any:
@@ -62,8 +66,8 @@ KINDS: dict[str, Formula] = {
         lambda o, p, t, a: (p - t) + o.softplus(-2.0 * (p - t)) - math.log(2.0),
         lambda o, p, t, a: o.logaddexp(p - t, t - p) - o.log(p.dtype.type(2)),
     ),
-    "hinge": Formula(_hinge),
-    "squared_hinge": Formula(lambda o, p, t, a: o.square(_hinge(o, p, t, a))),
+    "hinge": Formula(_hinge, labelled=True),
+    "squared_hinge": Formula(lambda o, p, t, a: o.square(_hinge(o, p, t, a)), labelled=True),
     "poisson": Formula(lambda o, p, t, a: p - t * o.log(p + a)),
     "kl_divergence": Formula(_kl_divergence, summed=True),
 }

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_float
 
+__all__ = ["TakeRows"]
+
 
 @dataclass(frozen=True)
 class TakeRows(Op):

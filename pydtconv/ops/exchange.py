@@ -16,6 +16,8 @@ import numpy as np
 from pydtconv.ops.base import Op, Reasons, Spec
 from pydtconv.ops.layout import Box, pieces
 
+__all__ = ["Exchange"]
+
 Boxes = tuple[tuple[tuple[int, int], ...], ...]
 
 

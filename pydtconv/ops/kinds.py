@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from pydtconv.conv.activations import GROUPS
 
+__all__ = ["FROM_OUTPUT", "FUSABLE", "SMOOTH"]
+
 _INNER = math.sqrt(2.0 / math.pi)
 
 

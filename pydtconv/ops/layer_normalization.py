@@ -11,6 +11,8 @@ from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float
 from pydtconv.ops.gradients import normalized, of_parameters
 
+__all__ = ["LayerNorm"]
+
 
 @dataclass(frozen=True)
 class LayerNorm(Op):

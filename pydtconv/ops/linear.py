@@ -17,6 +17,8 @@ from pydtconv.ops.checks import broadcast_shapes, same_float, same_real
 from pydtconv.ops.gradients import unbroadcast
 from pydtconv.ops.kinds import FUSABLE, SMOOTH
 
+__all__ = ["Dense", "MatMul"]
+
 
 @dataclass(frozen=True)
 class Dense(Op):

@@ -11,6 +11,8 @@ from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import check_float, fits
 from pydtconv.ops.gradients import spread
 
+__all__ = ["L1L2Penalty", "Portion", "WeightedMean", "WeightedSum"]
+
 REDUCTIONS = ("sum", "sum_over_batch_size", "mean", "mean_with_sample_weight")
 
 

@@ -16,6 +16,8 @@ from pydtconv.ops.gradients import normalized, of_parameters
 from pydtconv.ops.kinds import FUSABLE
 from pydtconv.ops.moments import moments_spec
 
+__all__ = ["BatchNorm"]
+
 #: activations whose derivative is found from x again, so that y need not be kept
 FROM_INPUT = (*OF_NORMALIZED, "leaky_relu")
 #: all that it has

@@ -18,6 +18,8 @@ from pydtconv.ops.checks import check_float
 from pydtconv.ops.gradients import first_largest, largest_of_images, pixels_of_windows, spread
 from pydtconv.ops.halo import Halo
 
+__all__ = ["AdaptiveAveragePool", "AdaptiveMaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"]
+
 #: (before, after) of each axis, "valid" (none) or "same" (oh = ceil(ih / sh), the odd pixel at the end)
 Padding = str | tuple[tuple[int, int], ...]
 _COUNTS = {1: "one positive integer", 2: "two positive integers", 3: "three positive integers"}

@@ -16,6 +16,8 @@ import numpy as np
 from pydtconv.ops.base import Op, Reasons, Spec, functions
 from pydtconv.ops.checks import same_float
 
+__all__ = ["Dropout", "GaussianNoise", "RandomCrop", "RandomFlip"]
+
 #: of each axis along which a tensor is a part of a larger one: the axis, the part's first element, the whole's extent
 Within = tuple[tuple[int, int, int], ...]
 
@@ -42,6 +44,7 @@ class Dropout(Op):
     inplace_backward: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     mesh: ClassVar[str] = "random_elements"
+    onnx: ClassVar[str] = "Identity"
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate <= 1:
@@ -87,6 +90,7 @@ class GaussianNoise(Op):
     passes_dy: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     mesh: ClassVar[str] = "random_elements"
+    onnx: ClassVar[str] = "Identity"
 
     def __post_init__(self) -> None:
         if not self.stddev >= 0:
@@ -134,6 +138,7 @@ class RandomFlip(RandomWindow):
     mode: str = "horizontal_and_vertical"
     seed: int | None = None
     always: bool = False
+    onnx: ClassVar[str] = "Identity"
 
     def __post_init__(self) -> None:
         if self.mode not in ("horizontal", "vertical", "horizontal_and_vertical"):

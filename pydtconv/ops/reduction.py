@@ -15,6 +15,8 @@ from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import normalize_axes, same_float
 from pydtconv.ops.gradients import spread
 
+__all__ = ["ArgMax", "Max", "Mean", "Min", "Sum"]
+
 Axes = int | Sequence[int] | None
 
 

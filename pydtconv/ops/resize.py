@@ -17,6 +17,8 @@ from pydtconv.ops.base import Op, Reasons, Spec, functions
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.shape import Slice
 
+__all__ = ["Crop", "Pad", "Upsample"]
+
 
 def Crop(cropping: Sequence[Sequence[int]]) -> Slice:
     """Images (n, *spatial, c) without `cropping` = (before, after) pixels along each axis."""

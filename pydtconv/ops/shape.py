@@ -15,6 +15,8 @@ from pydtconv.dtypes import name_of
 from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import normalize_axes, same_float
 
+__all__ = ["Cast", "Concatenate", "Reshape", "Slice", "Transpose"]
+
 
 @dataclass(frozen=True)
 class Reshape(Op):

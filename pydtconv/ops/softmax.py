@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float
 
+__all__ = ["LogSoftmax", "Softmax"]
+
 
 @dataclass(frozen=True)
 class Softmax(Op):

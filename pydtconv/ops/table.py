@@ -19,6 +19,8 @@ from pydtconv.extents import LARGEST
 from pydtconv.ops.base import Op, Retained, Spec
 from pydtconv.ops.checks import FLOATING
 
+__all__ = ["TableOp"]
+
 Shape = tuple[int, ...]
 
 

@@ -12,10 +12,7 @@ from pydtconv.kernels.gpu.arrays import aligned, around, part, register
 from pydtconv.kernels.gpu.softmax import THREADS, dense
 from pydtconv.ops.base import Spec
 from pydtconv.ops.cross_entropy import CrossEntropy, SigmoidCrossEntropy
-from pydtconv.ops.elementwise_loss import ElementwiseLoss
-
-#: kinds whose labels may stand for -1 and 1
-_HINGES = ("hinge", "squared_hinge")
+from pydtconv.ops.elementwise_loss import KINDS, ElementwiseLoss
 
 
 def binary_code(op: CrossEntropy) -> int:
@@ -52,11 +49,11 @@ class ElementwiseLossKernel(Kernel[ElementwiseLoss]):
     """A warp for each sample; of hinge losses labels are looked at first."""
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
-        return aligned(8) if self.op.kind in _HINGES else 0
+        return aligned(8) if KINDS[self.op.kind].labelled else 0
 
     def _bound(self, p: Pass) -> tuple[Elementwise, list[Call]]:
         op, t, before, signs = self.op, p.x[1], [], None
-        if op.kind in _HINGES:
+        if KINDS[op.kind].labelled:
             signs = part(p.workspace, 0, (1,), t.dtype, t.itemsize)
             arguments = (t.size, dense(p.launcher, t), signs)
             before = [p.launcher.launch("elementwise_loss.count_others", t.dtype, (1,), 256, *arguments)]
