@@ -121,7 +121,8 @@ class Compilable:
         loss: a name, a Loss or a function (y_true, y_pred) in `pydtconv.ops`; for several outputs a list or a dict by
         output name.  loss_weights: numbers, likewise.  metrics, weighted_metrics: lists of names, Metrics or NumPy
         functions; for several outputs lists of lists or dicts; only the weighted ones
-        see sample weights.  steps_per_execution: batches between two calls of the callbacks.
+        see sample weights.  steps_per_execution: batches between two calls of the callbacks; where `fit` is given
+        steps_per_epoch, an epoch has whole groups of so many.
         jit_compile: every step is compiled ahead into a plan; True, False and "auto" mean the same.
         auto_scale_loss: without effect on float32 and float64, which need no scaling.
         split: a `pydtconv.Split`, or its text such as "0.5:2x2:0.2": in training the first part of the network runs in

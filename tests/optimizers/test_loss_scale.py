@@ -16,11 +16,14 @@ from tests.real_keras import import_keras
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 #: what is not finite, by step; two steps that double the scale lie between
 BROKEN = {2: np.inf, 3: np.nan, 8: -np.inf}
+KINDS = [name for name in optimizers.__all__ if isinstance(cls := getattr(optimizers, name), type)]
+# ScheduleFreeAdamW: Keras on torch reads a momentum after it has changed in place
+KINDS = [name for name in KINDS if name not in ("Optimizer", "LossScaleOptimizer", "ScheduleFreeAdamW")]
 INNER = {
+    **{name: lambda k, name=name: getattr(k.optimizers, name)(0.125) for name in KINDS},
     "momentum": lambda k: k.optimizers.SGD(0.125, momentum=0.5, weight_decay=0.25),
     "accumulation": lambda k: k.optimizers.Adam(0.125, gradient_accumulation_steps=2),
     "global_clipnorm": lambda k: k.optimizers.Adam(0.125, global_clipnorm=0.5),
-    "by_variable": lambda k: k.optimizers.Muon(0.125),
 }
 
 
@@ -60,7 +63,8 @@ def test_steps_are_keras_steps(name):
         optimizer.apply(found, ours)
         other.apply([keras.ops.convert_to_tensor(each) for each in found], theirs)
         compare(ours, theirs)
-        compare(optimizer.variables, other.variables)
+        if name not in ("Adafactor", "Nadam"):  # Keras forgets variables that these make as attributes
+            compare(optimizer.variables, other.variables)
         assert float(optimizer.scale_loss(1.0)) == float(other.scale_loss(1.0))
     assert int(optimizer.iterations) == int(other.iterations)
     assert optimizer.inner_optimizer.loss_scale_factor is None
@@ -114,14 +118,15 @@ def test_a_loop_of_ones_own_reads_the_scale_of_each_step():
     np.testing.assert_array_equal(layer.get_weights()[0], [[-0.5], [-0.5]])
 
 
-@pytest.mark.parametrize("steps", [None, 2])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scaled", [False, True])
-def test_variables_are_overwritten_with_their_gradients_as_in_keras(steps, scaled):
+def test_variables_are_overwritten_with_their_gradients_as_in_keras(kind, scaled):
     keras = import_keras()
     ours, theirs = variables(pydtconv, [0]), variables(keras, [0])
+    options = {"gradient_accumulation_steps": 2 if kind < "G" else None, "global_clipnorm": 0.5, "weight_decay": 0.5}
     found = []
     for k in pydtconv, keras:
-        inner = k.optimizers.Adam(0.125, gradient_accumulation_steps=steps, global_clipnorm=0.5, weight_decay=0.5)
+        inner = getattr(k.optimizers, kind)(0.125, **options)
         found.append(k.optimizers.LossScaleOptimizer(inner, 64.0) if scaled else inner)
     for step in range(5):
         found[0].apply(gradients(step), ours)

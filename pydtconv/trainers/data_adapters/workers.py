@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,9 @@ def ahead(get: Callable[[int], Any], order: Iterable[int], workers: int, queue: 
 
 
 def _processes(get: Callable[[int], Any], workers: int) -> Executor:
+    import multiprocessing  # not before a data set asks for it: it takes 3 ms
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context("fork")  # a script need not guard its main part, nor `get` be pickled
     return ProcessPoolExecutor(workers, context, _begin, (get, next_seed()))
 
