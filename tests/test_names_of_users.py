@@ -198,7 +198,7 @@ def results(made, prefix, folder):
 
 CASES = [(own, kind) for own in (own_layer, own_model) for kind in KINDS]
 CASES += [(own_sequential, kind) for kind in ("number", "method")]  # its layers are those that are added to it
-SLOW = [(own_model, "layer"), (own_model, "list")]
+SLOW = [(own_layer, "list"), (own_model, "layer"), (own_model, "list")]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def server():
         def log_message(self, *args): ...
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{listening.server_port}", posts
         listening.shutdown()

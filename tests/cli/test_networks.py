@@ -99,7 +99,7 @@ def test_weights_that_cannot_be_written_at_the_end_are_kept_elsewhere(tmp_path, 
     def full(*args):
         raise OSError(errno.ENOSPC, "No space left on device", "out.weights.h5")
 
-    monkeypatch.setattr("pydtconv.models.weight_files.write_whole", full)
+    monkeypatch.setattr("pydtconv.models.stored_weights.write_whole", full)
     assert main([*SMALL, "--output", "out"]) == 1
     written = capsys.readouterr()
     assert "--output: [Errno 28] No space left on device: 'out.weights.h5'" in written.err
