@@ -2,8 +2,10 @@
 
 import importlib
 import re
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pydtconv
@@ -41,3 +43,17 @@ def test_the_changelog_is_short_and_has_its_headings():
         assert len(part.splitlines()) <= 80, version
         headings = re.findall(r"^### (.*)$", part, re.M)
         assert headings == [name for name in ("Added", "Changed", "Fixed", "Performance") if name in headings], version
+
+
+def test_a_checkpoint_of_version_1_0_is_read(tmp_path):
+    """tests/checkpoints/checkpoint-000002.npz was written by 1.0.0, after two epochs."""
+    shutil.copy(ROOT / "tests/checkpoints/checkpoint-000002.npz", tmp_path)
+    model = pydtconv.Sequential([pydtconv.Input((2,)), pydtconv.layers.Dense(2), pydtconv.layers.Dropout(0.5)])
+    model.compile(pydtconv.optimizers.Adam(0.1), "mse", metrics=["mae"])
+    backup = pydtconv.callbacks.BackupAndRestore(tmp_path, delete_checkpoint=False)
+    data = {"x": np.ones((6, 2)), "y": np.zeros((6, 2)), "batch_size": 2, "verbose": 0, "callbacks": [backup]}
+    history = model.fit(**data, epochs=2)
+    np.testing.assert_allclose(history.history["loss"], [8.0283585, 2.2654701], rtol=1e-6)
+    np.testing.assert_allclose(model.get_weights()[1], [-0.3815108, -0.508069], rtol=1e-6)
+    assert int(model.optimizer.iterations) == 6
+    assert model.fit(**data, epochs=3).epoch == [0, 1, 2]
