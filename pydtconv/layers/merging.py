@@ -144,8 +144,8 @@ class Concatenate(Merge):
         ones = [ops.ones_like(x, dtype="float32") for x in inputs]
         masks = [None if each is None else ops.cast(each, "float32") for each in masks]
         wide = [
-            one if each is None else ops.multiply(one, ops.expand_dims(each, -1) if each.ndim < x.ndim else each)
-            for x, one, each in zip(inputs, ones, masks, strict=True)
+            one if each is None else each if each.ndim == one.ndim else ops.multiply(one, ops.expand_dims(each, -1))
+            for one, each in zip(ones, masks, strict=True)
         ]
         return ops.max(ops.concatenate(wide, axis=self.axis), axis=-1)
 

@@ -329,3 +329,11 @@ def test_merging_layers_take_as_many_masks_as_inputs(name):
     for inputs, mask in ([x, x], x), (x, [None, None]), ([x, x], [None]):
         with pytest.raises(ValueError, match="compute_mask: expected a list of inputs"):
             layer.compute_mask(inputs, mask)
+
+
+def test_masks_of_elements_are_concatenated_beside_symbolic_tensors():
+    """Masks of arrays may have a batch that the tensors do not know."""
+    inputs = [pydtconv.Input((4, 5)), pydtconv.Input((4, 5))]
+    masks = np.random.default_rng(0).integers(0, 2, (2, 3, 4, 5)).astype("float32")
+    found = layers.Concatenate().compute_mask(inputs, [pydtconv.Variable(mask) for mask in masks])
+    np.testing.assert_array_equal(found, masks.any((0, 3)))
