@@ -18,6 +18,7 @@ from pydtconv.config import image_data_format
 from pydtconv.layers.symbolic import FunctionCall, KerasTensor, Node, OpCall, Operation
 from pydtconv.naming import to_snake_case
 from pydtconv.ops.operations import Card, card_of, card_of_class
+from pydtconv.serialization import registry
 from pydtconv.serialization.objects import deserialize_keras_object, naming, serialize_keras_object
 from pydtconv.serialization.values import check_arguments
 
@@ -110,11 +111,20 @@ def operation_of(data: Data) -> Any:
 
 def _function_of(class_name: str, config: Mapping[str, Any]) -> FunctionCall:
     card = card_of_class(class_name)
-    if card is None or card.takes_functions:  # which a file cannot hold
+    functions = {
+        key: registry.get_registered_object(str(value.get("registered_name")))
+        for key, value in config.items()
+        if isinstance(value, dict) and value.get("class_name") == "function"
+    }
+    if card is None or (card.takes_functions and not functions):
         raise ValueError(f"the model uses keras.ops.{to_snake_case(class_name)}, which pydtconv.ops does not have")
-    check_arguments(card.function, config)
-    known = {}
+    if not all(map(callable, functions.values())):  # a file names functions of the user's alone
+        raise ValueError(f"keras.ops.{card.name}: expected a function that is registered, got {config!r:.200}")
+    check_arguments(card.function, {key: value for key, value in config.items() if key not in functions})
+    known = dict(functions)
     for key, value in config.items():
+        if key in functions:
+            continue
         if key in card.parameters or key in card.config:
             known[key] = _as_tuples(deserialize_keras_object(value))
         elif value is not None and key not in ("name", "dtype"):  # all have these two

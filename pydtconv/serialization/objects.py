@@ -135,7 +135,7 @@ def _serialize_function(function: types.FunctionType) -> Any:
         if held is not None:
             parts = [held["config"][part] for part in ("code", "defaults", "closure")]
             return {"class_name": "__lambda__", "config": {"value": parts, "python": lambdas.PYTHON}}
-    elif "<locals>" in function.__qualname__:
+    elif "<locals>" in function.__qualname__ and registry.get_registered_name(function) == function.__name__:
         _only_its_name(function)
     return {
         "module": "builtins",

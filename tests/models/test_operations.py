@@ -89,6 +89,22 @@ def test_configs_of_operations_are_those_of_keras():
             operation.get_config()
 
 
+@pydtconv.saving.register_keras_serializable(package="tests")
+def doubled(x):
+    return x + x
+
+
+def test_functions_that_are_registered_are_named_in_files():
+    x = pydtconv.Input((3,), batch_size=2)
+    model = pydtconv.Model(x, pydtconv.ops.vectorized_map(doubled, x))
+    again = pydtconv.models.model_from_json(model.to_json())
+    data = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(again(data), 2 * data)
+    for name in ("tests>tripled", "abs"):
+        with pytest.raises(ValueError, match="vectorized_map: expected a function that is registered"):
+            pydtconv.models.model_from_json(model.to_json().replace("tests>doubled", name))
+
+
 def test_operations_of_ones_own(tmp_path):
     x = pydtconv.Input((3,))
     data = np.arange(6, dtype="float32").reshape(2, 3)
