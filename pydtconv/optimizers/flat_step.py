@@ -186,15 +186,15 @@ class FlatStep(ByVariable):
     def end(self) -> None:
         """Ends a step."""
         self._pydt_steps.value[...] += 1
-        for variable, value in self._pydt_aside if self._pydt_updates else ():
+        for variable, value in self._pydt_aside:
             variable.assign(value)
         for variable in self._pydt_constrained:
             variable.assign(variable.constraint(variable.value))
 
     def _pydt_set_aside(self, store: Any, variable: Variable) -> np.ndarray:
-        """What a variable will be overwritten with: its gradient, from here on zero for the step.
+        """What a variable will be set to at the end: its gradient, from here on zero for the step.
 
-        Where gradients are accumulated it is the largest one, in each element.
+        Where gradients are accumulated it is the largest one, in each element, and the variable's own value before.
         """
         gradient = store.gradient_of(variable)
         value: np.ndarray = gradient.copy()
@@ -203,7 +203,7 @@ class FlatStep(ByVariable):
             largest = self.accumulated(variable)
             np.maximum(value, largest, out=value)
             largest[...] = 0 if self._pydt_updates else value
-        return value
+        return value if self._pydt_updates else variable.value.copy()
 
     def bind_part(self, part: slice, gradients: Any) -> BoundPart:
         """`apply_part` for a slice and gradients that stay where they are, as a call."""

@@ -128,12 +128,16 @@ class Optimizer(FlatStep):
             store = self._pydt_slots.store
             averaged = self._pydt_slots.variables if store is None else store.variables
             for variable in averaged if var_list is None else var_list:
-                if variable in self._pydt_slots:
+                if variable in self._pydt_slots and not variable.overwrite_with_gradient:
                     variable.assign(self._pydt_slots.of(variable)["average"].value)
 
     def averages(self) -> list[tuple[Variable, Variable]]:
-        """(variable, its moving average) of all variables that have one; none without use_ema."""
-        pairs = [(variable, self._pydt_slots.of(variable).get("average")) for variable in self._pydt_slots.variables]
+        """(variable, its moving average) of all variables that have one; none without use_ema.
+
+        Variables that gradients overwrite have none.
+        """
+        averaged = [variable for variable in self._pydt_slots.variables if not variable.overwrite_with_gradient]
+        pairs = [(variable, self._pydt_slots.of(variable).get("average")) for variable in averaged]
         return [(variable, average) for variable, average in pairs if average is not None]
 
     # --- learning rate, iterations ---------------------------------------------------------------------------------

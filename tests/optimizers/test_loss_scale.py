@@ -124,6 +124,7 @@ def test_variables_are_overwritten_with_their_gradients_as_in_keras(kind, scaled
     keras = import_keras()
     ours, theirs = variables(pydtconv, [0]), variables(keras, [0])
     options = {"gradient_accumulation_steps": 2 if kind < "G" else None, "global_clipnorm": 0.5, "weight_decay": 0.5}
+    options |= {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2}
     found = []
     for k in pydtconv, keras:
         inner = getattr(k.optimizers, kind)(0.125, **options)
@@ -132,6 +133,9 @@ def test_variables_are_overwritten_with_their_gradients_as_in_keras(kind, scaled
         found[0].apply(gradients(step), ours)
         found[1].apply([keras.ops.convert_to_tensor(each) for each in gradients(step)], theirs)
         compare(ours, theirs)
+    found[0].finalize_variable_values(ours)
+    found[1].finalize_variable_values(theirs)
+    compare(ours, theirs)
 
 
 def test_what_is_to_be_overwritten_is_known_of_copies_and_forgotten_with_the_variable():
