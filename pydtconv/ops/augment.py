@@ -254,8 +254,9 @@ CHANGES: dict[str, Change] = {}
 TRANSFORMS: dict[str, Callable[..., np.ndarray]] = {}
 
 
-def _row(change: Change) -> Callable[..., np.ndarray]:
+def _row(kind: str) -> Callable[..., np.ndarray]:
     def transform(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
+        change = CHANGES[kind]
         return change.images(x, change.draw(x.shape, rngs, **settings), **settings)
 
     return transform
@@ -264,7 +265,7 @@ def _row(change: Change) -> Callable[..., np.ndarray]:
 def enter(changes: Mapping[str, Change]) -> None:
     """Puts kinds into the tables."""
     CHANGES.update(changes)
-    TRANSFORMS.update({kind: _row(change) for kind, change in changes.items()})
+    TRANSFORMS.update({kind: _row(kind) for kind in changes})
 
 
 enter(

@@ -5,7 +5,6 @@ import pytest
 
 import pydtconv
 from pydtconv import layers
-from pydtconv.ops import augment
 from tests.layers.test_image_data import BOXES, H, W, convert_format
 from tests.real_keras import import_keras
 
@@ -40,20 +39,6 @@ def transformation(layer, numbers):
         matrix = layer._compute_affine_matrix(0.5, 0.5, found["angle"], zeros, zeros, ones, zeros, zeros, H, W)
         found |= {"rotation_matrix": matrix, "image_height": H, "image_width": W, "batch_size": 2}
     return {**found, "input_shape": IMAGES.shape}
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """What operators drew."""
-    found = []
-    for kind, change in augment.CHANGES.items():
-
-        def noted(*args, draw=change.draw, **settings):
-            found.append(draw(*args, **settings))
-            return found[-1]
-
-        monkeypatch.setitem(augment.CHANGES, kind, change._replace(draw=noted))
-    return found
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -5,7 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from pydtconv import layers, random
+from pydtconv import layers, random, tree
+from pydtconv.layers.preprocessing.augmentation import Augmentation
 from pydtconv.layers.preprocessing.image_data import ImageLayer
 from tests.layers.test_image_data import BOXES, H, W
 from tests.layers.test_masks_and_boxes import IMAGES, MASKS, transformation
@@ -215,3 +216,21 @@ def test_a_subclass_says_what_is_drawn_and_what_becomes_of_it():
     np.testing.assert_array_equal(Upside()(IMAGES, training=False), IMAGES[:, ::-1])
     with pytest.raises(TypeError, match="where code is traced, the layer draws in its own call"):
         Upside()(IMAGES, training=True)
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize("name", [n for n in ARGUMENTS if issubclass(getattr(layers, n), Augmentation)])
+def test_a_call_does_what_the_methods_make_of_its_draw(name, data_format, drawn):
+    """Of images, masks and boxes of a batch and of one image."""
+    layer = made(name, bounding_box_format="xywh", data_format=data_format)
+    turned = (lambda x: x) if data_format == "channels_last" else (lambda x: np.moveaxis(x, -1, -3))
+    data = {"images": turned(IMAGES), "segmentation_masks": turned(MASKS), "bounding_boxes": boxes_of()}
+    if name == "RandomElasticTransform":  # which has no rule for boxes
+        del data["bounding_boxes"]
+    for given in data, {key: tree.map_structure(lambda x: x[0], value) for key, value in data.items()}:
+        drawn.clear()
+        found = layer(given, training=True)
+        how = {**drawn[-1], "input_shape": given["images"].shape}
+        methods = {key: getattr(layer, f"transform_{key}")(value, how) for key, value in given.items()}
+        for key, value in methods.items():
+            tree.map_structure(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-3), found[key], value)
