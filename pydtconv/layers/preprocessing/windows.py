@@ -42,7 +42,7 @@ class RandomFlip(image_data.ImageLayer, RandomLayer):
         return image_data.drawn_at_once(self, inputs, flip)
 
     def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
-        """ "flips": (n, 1, 1, 1), or (n, 1, 1, 2) of columns and rows; Keras mirrors both or neither."""
+        """With "flips", (n, 1, 1, 1), or (n, 1, 1, 2) of columns and rows; Keras mirrors both or neither."""
         if not training:
             return None
         images = image_data.arrays_of(self, data)
@@ -153,7 +153,7 @@ class RandomCrop(_Window, RandomLayer):
         return image_data.drawn_at_once(self, inputs, crop)
 
     def get_random_transformation(self, data: Any, training: bool = True, seed: Any = None) -> Any:
-        """ "tops" and "lefts": (n,), of the windows, where they are drawn."""
+        """Of windows that are drawn "tops" and "lefts", (n,)."""
         found = super().get_random_transformation(data)
         if not self._draws(data, training):
             return found
