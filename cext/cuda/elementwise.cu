@@ -207,7 +207,8 @@ __device__ inline real gradient(int kind, int operand, real dy, real a, real b, 
             return first == (operand == 0) ? dy : 0;
         }
         case POWER_OF:
-            return operand ? dy * pow_(a, b) * log_(a) : dy * b * pow_(a, b - 1);
+            if (operand) return a == 0 ? 0 : dy * pow_(a, b) * log_(a);
+            return b == 0 ? 0 : dy * b * pow_(a, b - 1);
     }
     return 0;
 }

@@ -153,6 +153,9 @@ class Power(Binary):
 
     def gradient(self, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
         base, exponent = x
-        less = functions.where(functions.equal(exponent, 0.0), 0.0, exponent - 1.0)  # 0^-1 is no number
-        first = dy * exponent * functions.power(base, less)
-        return [unbroadcast(first, base.shape), unbroadcast(dy * y * functions.log(base), exponent.shape)]
+        where, equal = functions.where, functions.equal
+        flat = equal(exponent, 0.0)  # 0^-1 is no number
+        first = where(flat, 0.0, dy * exponent * functions.power(base, where(flat, 0.0, exponent - 1.0)))
+        none = equal(base, 0.0)  # whose logarithm is none
+        second = where(none, 0.0, dy * y * functions.log(where(none, 1.0, base)))
+        return [unbroadcast(first, base.shape), unbroadcast(second, exponent.shape)]

@@ -50,7 +50,7 @@ class Rule:
     shape(*shapes, **static): that of the output, or a tuple of shapes; by default all inputs broadcast together.
     dtype: a kind of `result_dtype`, or a tuple with one for each output.
     reads_x, reads_y: whether the gradient reads inputs and outputs.
-    linear: whether it is linear in all floats among the operands, and its gradient reads what else there is.
+    linear: operands in which it is linear, all together; its gradient reads the others.
     onnx: the operator of ONNX that it is, where that has the same inputs and no attributes.
     lacks: why the gradient cannot be differentiated again.
     """
@@ -61,7 +61,7 @@ class Rule:
     dtype: str | tuple[str, ...] = "float"
     reads_x: bool = True
     reads_y: bool = False
-    linear: bool = False
+    linear: tuple[int, ...] = ()
     onnx: str = ""
     lacks: str = ""
 

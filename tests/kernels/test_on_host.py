@@ -61,6 +61,7 @@ MORE = {
         *(Case(ops.ElementwiseLoss(kind), (SCORES, (TARGETS > 0.3) * 1.0)) for kind in ("hinge", "squared_hinge")),
         Case(ops.ElementwiseLoss("huber", delta=0.3, axis=0), (normal(40, 3, 2), normal(40, 3, 2, seed=2))),
     ],
+    ops.Power: [Case(ops.Power(), (np.array([[0.0, 0.0, 2.0, 1.5]]), np.array([[2.0, 0.0, 0.0, 3.0]])))],
     ops.SigmoidCrossEntropy: [Case(ops.SigmoidCrossEntropy(label_smoothing=0.2), (normal(4, 40), PROBABILITIES))],
     ops.WeightedMean: [
         Case(ops.WeightedMean(kind), (normal(4, 3), np.abs(normal(4)))) for kind in ops.loss_sums.REDUCTIONS

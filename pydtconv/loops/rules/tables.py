@@ -73,7 +73,8 @@ TABLE[_NAME] = Row(_transposed, _transposed_gradient, _transposed_shape, "first"
 
 def _linear(node: Node, x: Sequence[Any], y: Any, dy: Any) -> Sequence[Any]:
     op: Any = node.op
-    floats = tuple(each.dtype in FLOATING for each in x)
+    linear = op.rule.linear or range(len(x))
+    floats = tuple(i in linear and each.dtype in FLOATING for i, each in enumerate(x))
     settings = {"function": op.function, "static": op.static, "shapes": tuple(each.shape for each in x)}
     transposed = TableOp(_NAME, (*settings.items(), ("floats", floats)))
     found = transposed(*_whole(y, dy), *(each for each, is_float in zip(x, floats, strict=True) if not is_float))

@@ -61,7 +61,7 @@ def _enter(
         lambda real, imag, **static: _parts(forward(_complex(real, imag), **static)),
         gradient,
         shape or _both,
-        linear=True,
+        linear=(0, 1),
     )
 
 
@@ -140,8 +140,8 @@ def _irfft_shape(real: Shape, imag: Shape, fft_length: int | None) -> Shape:
     return (*np.broadcast_shapes(real, imag)[:-1], fft_length or 2 * (real[-1] - 1))
 
 
-RULES["rfft"] = Rule(lambda x, fft_length: _parts(np.fft.rfft(x, fft_length)), _rfft_gradient, _rfft_shape, linear=True)
-RULES["irfft"] = Rule(_irfft, _irfft_gradient, _irfft_shape, linear=True)
+RULES["rfft"] = Rule(lambda x, fft_length: _parts(np.fft.rfft(x, fft_length)), _rfft_gradient, _rfft_shape, linear=(0,))
+RULES["irfft"] = Rule(_irfft, _irfft_gradient, _irfft_shape, linear=(0, 1))
 
 
 def rfft(x: Any, fft_length: int | None = None) -> tuple[Any, Any]:
@@ -213,7 +213,7 @@ def _stft_shape(
     return [shape, shape]
 
 
-RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape, linear=True)
+RULES["stft"] = Rule(_stft, _stft_gradient, _stft_shape, linear=(0,))
 
 
 def _check_sizes(*sizes: int) -> None:
@@ -287,7 +287,7 @@ def _istft_gradient(b: Backward, **static: Any) -> Any:
     return _parts(_adjoint_of_irfft(frames, bins))
 
 
-RULES["istft"] = Rule(_istft, _istft_gradient, _istft_shape, linear=True)
+RULES["istft"] = Rule(_istft, _istft_gradient, _istft_shape, linear=(0, 1))
 
 
 def istft(

@@ -257,7 +257,7 @@ ROWS: list[Row] = [
     (
         "_along(x, axes, filters)",
         "Products with a matrix along axes.",
-        Rule(_along, _along_gradient, _along_shape, linear=True),
+        Rule(_along, _along_gradient, _along_shape, linear=(0,)),
     ),
     (
         "map_coordinates(inputs, coordinates, order, fill_mode='constant', fill_value=0)",
@@ -267,7 +267,7 @@ ROWS: list[Row] = [
     (
         "_transform(images, transforms, order, fill_mode, fill_value)",
         "Images (n, h, w, c) under projective transforms.",
-        Rule(transformed, _transformed_gradient, lambda x, t, **static: x, "first", linear=True),
+        Rule(transformed, _transformed_gradient, lambda x, t, **static: x, "first", linear=(0,)),
     ),
     (
         "_transform_by(images, transforms, order, fill_mode, fill_value)",

@@ -296,22 +296,22 @@ ROWS: list[Row] = [
     (
         "take(x, indices, axis=None)",
         "Elements along an axis by their indices.",
-        Rule(_take, _take_gradient, _take_shape, "first", linear=True),
+        Rule(_take, _take_gradient, _take_shape, "first", linear=(0,)),
     ),
     (
         "take_along_axis(x, indices, axis=None)",
         "Elements by an index for each row along an axis.",
-        Rule(_along, _along_gradient, _along_shape, "first", linear=True),
+        Rule(_along, _along_gradient, _along_shape, "first", linear=(0,)),
     ),
     (
         "scatter(indices, values, shape)",
         "Zeros of a shape with values added at indices.",
-        Rule(_scatter, _scatter_gradient, lambda indices, values, shape: tuple(shape), "behind the first", linear=True),
+        Rule(_scatter, _scatter_gradient, lambda indices, values, shape: tuple(shape), "behind the first", linear=(1,)),
     ),
     (
         "scatter_update(inputs, indices, updates, reduction=None)",
         'inputs with updates at indices; reduction: None (in their place), "add", "max", "min" or "mul".',
-        Rule(_update, _update_gradient, _same, "first", linear=True),
+        Rule(_update, _update_gradient, _same, "first", linear=(0, 2)),
     ),
     (
         "_slice(inputs, start_indices, shape)",
@@ -321,12 +321,12 @@ ROWS: list[Row] = [
     (
         "slice_update(inputs, start_indices, updates)",
         "inputs with updates in the window that begins at start_indices.",
-        Rule(_slice_update, _slice_update_gradient, _same, "first", linear=True),
+        Rule(_slice_update, _slice_update_gradient, _same, "first", linear=(0, 2)),
     ),
     (
         "segment_sum(data, segment_ids, num_segments=None, sorted=False)",
         "Sums of the rows of each segment.",
-        Rule(_segment(np.add, 0), _segment_sum_gradient, _segment_shape, "first", linear=True),
+        Rule(_segment(np.add, 0), _segment_sum_gradient, _segment_shape, "first", linear=(0,)),
     ),
     (
         "segment_max(data, segment_ids, num_segments=None, sorted=False)",
