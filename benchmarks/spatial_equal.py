@@ -70,9 +70,9 @@ def trained(name: str, mesh: str, folder: str) -> None:
     import numpy as np
 
     from pydtconv import config, distribution, replica
-    from pydtconv.graph.schedule import halos
+    from pydtconv.graph.ir.graph import Graph, Thresholds
 
-    halos.LEAST_PIXELS = 1  # exchanges go on beside the smallest images, too
+    Graph.thresholds = Thresholds(halo_pixels=1)  # exchanges go on beside the smallest images, too
     config.set_num_threads(1)
     config.set_conv_precision("strict")
     if mesh != "alone":

@@ -32,9 +32,7 @@ from pydtconv.graph.schedule.transfers import Disk
 if TYPE_CHECKING:
     from pydtconv.graph.dump import Dump
 
-#: above this size in bytes gradients are applied one by one; below, a call for each costs more than it gains
-LARGE_GRADIENTS = 4 << 20
-#: and bytes of a gradient on average, where each update is a launch of a device with memory of its own
+#: bytes of a gradient on average, where each update is a launch of a device with memory of its own
 LARGE_EACH = 4 << 20
 
 #: gets the passes of convolutions whose algorithm is open, and the bytes of the arena; returns whether to choose anew
@@ -130,7 +128,8 @@ def _gains_by_updates(graph: Graph) -> bool:
     known = graph.parameters if graph.sources is None else graph.sources
     trained = [tensor for tensor in known if tensor.variable is not None and tensor.variable.trainable]
     nbytes = sum(tensor.spec.nbytes for tensor in trained)
-    return nbytes >= LARGE_GRADIENTS and (graph.device == "cpu" or nbytes >= LARGE_EACH * len(trained))
+    least = max(graph.thresholds.applied_gradients, 0 if graph.device == "cpu" else LARGE_EACH * len(trained))
+    return nbytes >= least
 
 
 def _dump_into(folder: str | Path | None, graph: Graph) -> Dump | None:

@@ -13,7 +13,7 @@ from pydtconv.devices.gpu import missing
 from pydtconv.devices.host import Host
 from pydtconv.devices.pinned import PinnedMemory
 from pydtconv.graph import disk_speed
-from pydtconv.graph.schedule import offload
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from tests.devices import cupy_stand_in
 
 X = np.random.default_rng(0).normal(size=(4, 12, 12, 4))
@@ -23,7 +23,7 @@ Y = np.arange(4)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Tensors of some pages may leave, and copies take no time, so that nothing is recomputed instead."""
-    monkeypatch.setattr(offload, "SMALLEST", 4096)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(offloaded=4096))
     monkeypatch.setattr(Host, "rates", lambda self: Rates(1e9, 1e9, 1e15))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import callbacks, config, distribution, layers, replica, tree, utils
-from pydtconv.graph.schedule import halos
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.profiling import Profiler
 from tests.graph.spatial import networks
 
@@ -113,7 +113,7 @@ def boxes():
 
 def cut_predictions(folder):
     """Predictions that stay cut, and a time line of all ranks."""
-    halos.LEAST_PIXELS = 1
+    Graph.thresholds = Thresholds(halo_pixels=1)
     x = np.random.default_rng(0).normal(size=(3, 12, 8, 2)).astype("float32")
     whole = small().predict(x, verbose=0)
     mesh = distribution.DeviceMesh((2,), ("height",))

@@ -10,7 +10,7 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
 from pydtconv.callbacks import LambdaCallback
-from pydtconv.graph.schedule import halos
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.trainers.step_functions import StepFunction
 
 
@@ -119,7 +119,7 @@ def errors(folder):
 
 def until(what):
     """Of one the exchange is waited for at once, of the other it goes on meanwhile."""
-    halos.LEAST_PIXELS = 1 if what == "stop" else halos.LEAST_PIXELS
+    Graph.thresholds = Thresholds(halo_pixels=1) if what == "stop" else Thresholds()
     use(height=2)
 
     def on_train_batch_begin(batch, logs):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv.graph import Disk, TransferError, compiler, disk_speed, measured_times
+from pydtconv.graph import Disk, TransferError, disk_speed, measured_times
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.runtime import scratch_file
 from pydtconv.graph.schedule import offload_search
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
@@ -227,7 +228,7 @@ def test_nothing_is_kept_of_a_step_in_which_the_optimizer_has_begun(folder, tmp_
             raise OSError(5, "Input/output error")
         real(descriptor, array, place, is_write, cached)
 
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)  # applied one by one
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=0))  # applied one by one
     monkeypatch.setattr(scratch_file, "transfer", broken)
     monkeypatch.setattr(scratch_file, "PAUSE", 0.0)
     backup = keras.callbacks.BackupAndRestore(tmp_path / "saved")

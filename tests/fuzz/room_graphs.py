@@ -15,10 +15,10 @@ import numpy as np
 from pydtconv import Split, config
 from pydtconv.conv import VARIANTS
 from pydtconv.graph import Disk, Offload, Plan, build_plan
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.plan import MemoryLimitError
 from pydtconv.graph.runtime.executor import Executor
 from pydtconv.graph.runtime.memory import Memory
-from pydtconv.graph.schedule import offload
 from tests.fuzz import networks, other_networks, trials
 from tests.fuzz.comparison import NUDGE, begin, compare, naive, reset
 from tests.fuzz.networks import Net, drawn
@@ -37,7 +37,7 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 
 def prepare() -> None:
     """Networks of a few pixels have no storage that is worth a transfer."""
-    offload.SMALLEST = 1 << 10
+    Graph.thresholds = Thresholds(offloaded=1 << 10)
 
 
 def run(seed: int) -> None:

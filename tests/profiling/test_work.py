@@ -4,8 +4,8 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import layers
-from pydtconv.graph import build_plan, compiler
-from pydtconv.graph.schedule import backward
+from pydtconv.graph import build_plan
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.schedule.steps import BackwardStep, ForwardStep, RecomputeStep, Updates, UpdateStep
 from pydtconv.profiling import Profiler
 from pydtconv.profiling.work import bytes_of, cost_of
@@ -121,8 +121,7 @@ def test_what_backward_computes_again_is_told_apart():
 
 
 def test_gradients_that_are_computed_and_applied_by_rows_are_counted_once(monkeypatch):
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
-    monkeypatch.setattr(backward, "ROWS_BYTES", 4 << 10)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=0, gradient_rows=4 << 10))
     graph = trace(NETWORKS["plain"](16, 4), "plain", 16, N)
     steps = build_plan(graph, updates=Updates()).steps
     node = next(step.node for step in steps if isinstance(step, BackwardStep) and step.rows is not None)

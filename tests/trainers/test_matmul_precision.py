@@ -11,8 +11,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import config, layers, microkernels
 from pydtconv.conv import products
-from pydtconv.graph import compiler
-from pydtconv.graph.schedule import backward
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from tests.marks import slow
 from tests.trainers.test_mixed_bfloat16 import batch, built, distance, ours
 
@@ -136,9 +135,8 @@ def test_rows_of_a_gradient_are_products_of_the_same_kind(amx, monkeypatch):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(128, 300)).astype("float32"), rng.normal(size=(128, 130)).astype("float32")
     found = []
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
     for rows in (1000, 140):
-        monkeypatch.setattr(backward, "ROWS_BYTES", rows * 130 * 4)
+        monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=0, gradient_rows=rows * 130 * 4))
         keras.utils.set_random_seed(0)
         model = keras.Sequential([keras.Input((300,)), layers.Dense(130)])
         model.compile(keras.optimizers.SGD(1.0), "mse")

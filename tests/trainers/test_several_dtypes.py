@@ -9,8 +9,7 @@ import pytest
 
 import pydtconv
 from pydtconv import callbacks, layers, ops, optimizers
-from pydtconv.graph import compiler
-from pydtconv.graph.schedule import backward
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.schedule.steps import UpdateStep
 from pydtconv.optimizers import Optimizer
 from tests.real_keras import import_keras
@@ -105,8 +104,7 @@ def test_ten_steps_are_those_of_keras(network, kind) -> None:
 
 @pytest.mark.parametrize("kind", ["momentum", "adam", "averaged"])
 def test_gradients_that_are_applied_as_they_come_give_the_same_bits(kind, monkeypatch) -> None:
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
-    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 7)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=0, gradient_rows=1 << 7))
     models = [compiled("double_inside", kind) for _ in range(2)]
     for keeps, model in enumerate(models):
         model._pydt_steps.memory.keeps_gradients = bool(keeps)

@@ -160,6 +160,22 @@ class CompileOptions:
     kept_bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class Thresholds:
+    """Sizes below which a plan leaves something out that would cost a call more than it gains.
+
+    applied_gradients: bytes of all gradients, above which each is applied as soon as it is complete.  gradient_rows:
+    bytes of one gradient that are computed and applied at a time.  halo_pixels: pixels that the own rows of an image
+    give while its halo travels; each call packs all filters, as long as some tens of pixels take.  offloaded: bytes of
+    a storage that is written elsewhere.
+    """
+
+    applied_gradients: int = 4 << 20
+    gradient_rows: int = 8 << 20
+    halo_pixels: int = 4096
+    offloaded: int = 1 << 18
+
+
 class Graph:
     """Nodes in the order in which they were traced, which is an order in which they can run.
 
@@ -183,6 +199,7 @@ class Graph:
     records = False
     #: whether it is thrown away after one run, as that of a call on arrays is
     runs_once = False
+    thresholds = Thresholds()
     #: variables whose values Python code has read, which the plan then holds; None where no plan is kept
     read_values: list[Any] | None = None
 

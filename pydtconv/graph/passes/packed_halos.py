@@ -13,7 +13,6 @@ from typing import Any
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.ir.rewriting import consumers, results
-from pydtconv.graph.schedule import halos
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.exchange import Exchange
@@ -21,7 +20,7 @@ from pydtconv.ops.halo import Halo, inside, rims
 from pydtconv.ops.layout import Box
 from pydtconv.ops.pooling import AveragePool, MaxPool, WindowPool
 
-#: what reads no halo is so many times the rims, or so many times `halos.LEAST_PIXELS`, where rims save time
+#: what reads no halo is so many times the rims, or so many times `Thresholds.halo_pixels`, where rims save time
 _FEW = 24
 
 
@@ -106,8 +105,9 @@ def _pays(halo: Halo, op: Op, reader: Node) -> bool:
         if max(sides) >= window.reach:
             return False
     images, pixels = y.shape[0] or 1, _pixels(kept)
-    few = min(_FEW * images * sum(_pixels(rim.out) for rim in found), _FEW * halos.LEAST_PIXELS)
-    return 2 * pixels >= math.prod(outputs) and images * pixels >= max(halos.LEAST_PIXELS, few)
+    least = reader.outputs[0].graph.thresholds.halo_pixels
+    few = min(_FEW * images * sum(_pixels(rim.out) for rim in found), _FEW * least)
+    return 2 * pixels >= math.prod(outputs) and images * pixels >= max(least, few)
 
 
 def _pixels(box: Box) -> int:

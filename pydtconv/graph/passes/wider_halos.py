@@ -18,7 +18,6 @@ from typing import Any
 from pydtconv.dtypes import itemsize
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.ir.rewriting import consumers, replace_reads, results
-from pydtconv.graph.schedule import halos
 from pydtconv.ops.base import Spec
 from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.exchange import Exchange
@@ -123,7 +122,7 @@ def _gain(graph: Graph, first: Node, node: Node, second: Node, need: Sequence[Bo
     larger = both * message(x, most(x, need, one.need))
     own = min(pixels(y, box) for box in other.held)
     beside = 0.0
-    if graph.partition.overlaps and own >= halos.LEAST_PIXELS:
+    if graph.partition.overlaps and own >= graph.thresholds.halo_pixels:
         readers = consumers(graph).get(second.outputs[0], [])
         beside = min((_operations(each) / _shrinks(each) for each in readers), default=0.0) * own / RATE
     waiting = max(network.alpha + message(y, most(y, other.need, other.held)) - beside, 0.0)

@@ -16,9 +16,6 @@ from pydtconv.graph.schedule.gradients import Gradients
 from pydtconv.graph.schedule.steps import BackwardStep, LossGradient, Step, Steps, Updates, UpdateStep
 from pydtconv.ops.base import Spec
 
-#: bytes of the gradient of a variable that are computed and applied at a time
-ROWS_BYTES = 8 << 20
-
 Views = list[View | None]
 
 
@@ -173,7 +170,8 @@ class Backward:
     def _goes_by_rows(self, node: Node, i: int) -> bool:
         """Whether the gradient of an input is so large that it is computed and applied some rows at a time."""
         tensor = node.inputs[i]
-        large = i == node.op.splits and tensor.variable is not None and tensor.spec.nbytes >= 2 * ROWS_BYTES
+        least = 2 * self.graph.thresholds.gradient_rows
+        large = i == node.op.splits and tensor.variable is not None and tensor.spec.nbytes >= least
         by_rows = self.updates is not None and self.updates.by_rows
         return large and by_rows and self.sharing.consumers[tensor] == [node]
 
@@ -181,7 +179,7 @@ class Backward:
         """Rows of a gradient, and the update with them, one part after the other."""
         tensor = node.inputs[i]
         extent, rest = tensor.spec.shape[0] or 0, tensor.spec.shape[1:]
-        count = max(extent * ROWS_BYTES // tensor.spec.nbytes, 1)
+        count = max(extent * self.graph.thresholds.gradient_rows // tensor.spec.nbytes, 1)
         for start in range(0, extent, count):
             rows = slice(start, min(start + count, extent))
             part = fresh(f"d {tensor.name} rows", "gradient", Spec((rows.stop - rows.start, *rest), tensor.dtype))

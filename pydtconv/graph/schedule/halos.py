@@ -37,9 +37,6 @@ from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.halo import rims
 from pydtconv.ops.layout import window_padding, window_reads
 
-#: pixels that the own rows of an image must give: each call packs all filters, as long as some tens of pixels take
-LEAST_PIXELS = 4096
-
 
 @dataclass(eq=False)
 class ExchangeStart(StartStep):
@@ -350,7 +347,8 @@ def _blocks(node: Any, own: tuple[int, int]) -> tuple[list[RowBlock], list[RowBl
     if not inside or any(start >= stop for start, stop in reads):
         return None
     bounds = (0, inside[0], inside[-1] + 1, rows)
-    if (bounds[2] - bounds[1]) * math.prod(y.shape[2:-1]) < LEAST_PIXELS or len(inside) == rows:
+    least = node.outputs[0].graph.thresholds.halo_pixels
+    if (bounds[2] - bounds[1]) * math.prod(y.shape[2:-1]) < least or len(inside) == rows:
         return None
     found: tuple[list[RowBlock], list[RowBlock]] = ([], [])
     number = 0

@@ -23,9 +23,6 @@ from pydtconv.graph.schedule.redirect import redirect
 from pydtconv.graph.schedule.steps import Step
 from pydtconv.graph.schedule.transfers import PAGE, Disk, Queues, ReadStep, WriteStep
 
-#: smaller storages stay: a transfer of their own would cost more than it gains
-SMALLEST = 1 << 18
-
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -88,9 +85,14 @@ class Timeline:
 
 
 def demand(
-    steps: Sequence[Step], storages: Collection[Storage], kept: Collection[Storage], backward: int, seconds: list[float]
+    steps: Sequence[Step],
+    storages: Collection[Storage],
+    kept: Collection[Storage],
+    backward: int,
+    seconds: list[float],
+    least: int,
 ) -> Demand:
-    """What steps need.  kept: storages that may not leave.  backward: the first step of backward."""
+    """What steps need.  kept, and those below `least` bytes: storages that stay.  backward: its first step."""
     last: dict[Storage, int] = {}
     following: dict[Storage, int] = {}
     for index, step in enumerate(steps):
@@ -109,7 +111,7 @@ def demand(
     found = [
         Candidate(storage, last[storage], following[storage])
         for storage in storages
-        if storage in last and storage in following and storage not in kept and storage.nbytes >= SMALLEST
+        if storage in last and storage in following and storage not in kept and storage.nbytes >= least
     ]
     found = [each for each in found if each.next > each.last + 1]
     return Demand(np.cumsum(change)[: len(steps)], seconds, sorted(found, key=lambda each: (-each.next, each.last)))

@@ -153,7 +153,8 @@ class Search:
         kept = [scheduler.sharing.view(tensor).buffer for tensor in ends]
         seconds = self.times.of(scheduler.steps)
         stays = {buffer for buffer in kept if isinstance(buffer, Storage)}
-        return demand(scheduler.steps, list(scheduler.storages), stays, scheduler.backward_start, seconds)
+        least = graph.thresholds.offloaded
+        return demand(scheduler.steps, list(scheduler.storages), stays, scheduler.backward_start, seconds, least)
 
     def _plan(self, mix: Mix, limit: int, finish: Callable[[Scheduler, Timeline, int], PlanType]) -> PlanType:
         """The mix's plan, with less in use where storages do not fit into the memory without gaps."""

@@ -9,6 +9,7 @@ import pydtconv as keras
 from pydtconv import config, layers
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.table import TABLE
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.schedule import halos
 from pydtconv.graph.schedule.asynchronous import check_asynchronous
 from pydtconv.graph.schedule.step_times import estimate, signature
@@ -22,7 +23,7 @@ from tests.marks import slow
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Rows of the smallest images are computed by themselves, in float64."""
-    monkeypatch.setattr(halos, "LEAST_PIXELS", 1)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(halo_pixels=1))
     before = config.floatx(), config.num_threads()
     config.set_floatx("float64")
     config.set_num_threads(1)
@@ -150,7 +151,7 @@ def test_a_rank_that_reads_no_halo_copies_nothing_and_sends_meanwhile():
 )
 def test_rims_are_computed_where_they_are_few(size, samples, packed, monkeypatch):
     """Beside the rest of an image, or of so many images that a copy of them would be large."""
-    monkeypatch.setattr(halos, "LEAST_PIXELS", 512)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(halo_pixels=512))
 
     def build():
         inputs = keras.Input((size, size, 4))
@@ -171,7 +172,7 @@ def test_memory_of_several_images_is_not_that_of_copies(monkeypatch):
 
     one = plan_of(build(), networks.data(build(), 8))[0].arena_bytes
     assert plan(build=build, samples=8).arena_bytes < 0.57 * one
-    monkeypatch.setattr(halos, "LEAST_PIXELS", 1 << 40)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(halo_pixels=1 << 40))
     assert plan(build=build, samples=8).arena_bytes > 0.6 * one
 
 
@@ -180,7 +181,7 @@ def test_nothing_goes_on_where_it_cannot_or_may_not(monkeypatch):
     assert (
         around(plan(("width",), (3,), samples=4)) == [FORWARD] * 2 + [BACKWARD] * 2
     )  # of the last one all columns read halos
-    monkeypatch.setattr(halos, "LEAST_PIXELS", 4096)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(halo_pixels=4096))
     assert around(plan()) == [BACKWARD] * 2
 
 

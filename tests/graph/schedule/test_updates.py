@@ -9,8 +9,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers, optimizers
-from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan, compiler
-from pydtconv.graph.schedule import backward
+from pydtconv.graph import Executor, Memory, ParameterStore, Updates, build_plan
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.schedule.steps import UpdateStep
 from tests.graph.networks import NETWORKS
 from tests.graph.schedule.test_schedule import random_graph
@@ -44,7 +44,7 @@ class Spoiler:
 @pytest.mark.parametrize("seed", [*range(10), *map(slow, range(10, 60))])
 @pytest.mark.parametrize("size", [4, 12, 40])
 def test_random_graph_reads_no_variable_after_its_update(seed: int, size: int, monkeypatch) -> None:
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 0)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=0))
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, size, training=True)
     x = rng.normal(size=(2, 3, 2, 4))
@@ -115,14 +115,13 @@ def check_bits(name, options, build) -> None:
     ids=lambda value: value if isinstance(value, str) else str(value),
 )
 def test_bits_are_those_of_gradients_applied_at_the_end(name, options, monkeypatch) -> None:
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 1 << 10)
-    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 11)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=1 << 10, gradient_rows=1 << 11))
     check_bits(name, options, plain)
 
 
 @pytest.mark.slow
 def test_bits_of_a_large_network(monkeypatch) -> None:
-    monkeypatch.setattr(backward, "ROWS_BYTES", 1 << 18)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(gradient_rows=1 << 18))
     check_bits("AdamW", {}, vgg16)
 
 
@@ -147,7 +146,7 @@ def test_gradients_of_small_models_are_applied_at_the_end() -> None:
 
 
 def test_a_plan_that_applies_gradients_needs_an_optimizer(monkeypatch) -> None:
-    monkeypatch.setattr(compiler, "LARGE_GRADIENTS", 1 << 10)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(applied_gradients=1 << 10))
     model = plain()
     model.compile("sgd", "sparse_categorical_crossentropy")
     with pytest.raises(ValueError, match="expected an optimizer"):

@@ -5,7 +5,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import applications, config, layers, ops
-from pydtconv.graph.schedule import halos
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.schedule.steps import CopyStep
 from pydtconv.graph.spatial.cutting import CannotCutError
 from pydtconv.graph.spatial.partition import Partition
@@ -111,7 +111,7 @@ def test_an_axis_of_a_single_image_that_takes_the_place_of_samples(joins, monkey
 )
 def test_images_in_bfloat16_are_exchanged(name, mesh, monkeypatch):
     """What differs is what bfloat16 rounds."""
-    monkeypatch.setattr(halos, "LEAST_PIXELS", 1)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(halo_pixels=1))
     config.set_floatx("float32")
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:

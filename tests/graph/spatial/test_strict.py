@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config
 from pydtconv.conv import ConvProblem, choose
-from pydtconv.graph.schedule import halos
+from pydtconv.graph.ir.graph import Graph, Thresholds
 from tests.graph.spatial import networks
 from tests.graph.spatial.test_cutting import MESHES, mesh_of
 from tests.graph.spatial.threads import run, run_mesh, whole
@@ -17,7 +17,7 @@ OF_PIXELS = ("unet", "weighted")
 
 @pytest.fixture(autouse=True)
 def strict(monkeypatch):
-    monkeypatch.setattr(halos, "LEAST_PIXELS", 1)
+    monkeypatch.setattr(Graph, "thresholds", Thresholds(halo_pixels=1))
     before = config.num_threads()
     config.set_conv_precision("strict")
     config.set_num_threads(1)
