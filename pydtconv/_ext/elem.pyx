@@ -46,7 +46,7 @@ cdef extern from "dtconv_any.h" nogil:
 
 
 def bind_unary(int kind, p, layout, x, y) -> object:
-    """A call for y = f(x); kind: a dtconv_unary, p: its three parameters; layout of x, y."""
+    """A call for y = f(x); kind: a dtconv_activation, p: its three parameters; layout of x, y."""
     cdef dtconv_dtype dtype = dtype_in(x)
     cdef void *p_ = reals_in(p, dtype)
     cdef const int64_t *layout_ = layout_in(layout)

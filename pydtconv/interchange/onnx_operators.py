@@ -10,9 +10,8 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.dtypes import real
 from pydtconv.graph import Node, Tensor
-from pydtconv.interchange.onnx_activations import activation
 from pydtconv.interchange.onnx_functions import cast
-from pydtconv.interchange.onnx_table import aligned, finish, layout, place_of, row, window
+from pydtconv.interchange.onnx_table import activation, aligned, finish, layout, place_of, row, window
 from pydtconv.interchange.onnx_writer import Writer
 
 # element-wise

@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from pydtconv.dtypes import real
 from pydtconv.graph import Node, Tensor
-from pydtconv.interchange.onnx_activations import activation
 from pydtconv.interchange.onnx_writer import Multiple, Writer, to_first
+from pydtconv.ops import kinds
 from pydtconv.ops.base import Op
 
 #: by operator: what writes a node of it
 ROWS: dict[type, Callable[[Writer, Node], None]] = {}
 
 
-def row(*kinds: type) -> Callable[[Callable[[Writer, Any], None]], Callable[[Writer, Any], None]]:
+def row(*operators: type) -> Callable[[Callable[[Writer, Any], None]], Callable[[Writer, Any], None]]:
     def enter(function: Callable[[Writer, Any], None]) -> Callable[[Writer, Any], None]:
-        ROWS.update(dict.fromkeys(kinds, function))
+        ROWS.update(dict.fromkeys(operators, function))
         return function
 
     return enter
+
+
+def activation(writer: Writer, like: Tensor, x: str, kind: str | None, *parameters: float | None) -> str:
+    """The name of f(x); like: a tensor of x's dtype.  None for a parameter: its default."""
+    if kind is None:
+        return x
+    dtype = real(like.dtype)
+
+    def emit(operator: str, *values: Any, **attributes: Any) -> str:
+        names = [v if isinstance(v, str) else writer.constant(np.array(v, dtype)) for v in values]
+        return writer.emit(operator, *names, **attributes)
+
+    return kinds.ROWS[kind].onnx(emit, x, *kinds.given(kind, *parameters))
 
 
 def follows(extent: Any) -> bool:

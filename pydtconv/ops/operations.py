@@ -19,20 +19,7 @@ from pydtconv.ops.parts import PLACES
 
 #: functions of these modules that are no operations: they make arrays, or other functions
 _NO_OPERATIONS = frozenset(
-    [
-        "bartlett",
-        "blackman",
-        "empty",
-        "eye",
-        "hamming",
-        "hanning",
-        "identity",
-        "kaiser",
-        "ones",
-        "tri",
-        "vectorize",
-        "zeros",
-    ]
+    "bartlett blackman empty eye hamming hanning identity kaiser ones tri vectorize zeros".split()  # noqa: SIM905
 )
 #: classes that are not named as their functions are
 _CLASSES = {
