@@ -536,3 +536,12 @@ def test_what_is_not_supported_is_refused_when_it_is_used(argument):
     with pytest.raises(NotImplementedError, match=f"Dense: {argument}: expected None, got 4"):
         layers.Dense(3, **{argument: 4})
     layers.Dense(3, **{argument: None})
+
+
+def test_output_shape_of_lambda_may_leave_extents_open():
+    x = np.ones((2, 4, 3), "float32")
+    for shape in ((None, 3), (4, None), (4, 3)):
+        assert layers.Lambda(lambda y: y * 2, output_shape=shape)(x).shape == x.shape
+    for shape in ((None, 2), (None,), (None, 3, None)):
+        with pytest.raises(ValueError, match="output_shape: expected"):
+            layers.Lambda(lambda y: y * 2, output_shape=shape)(x)

@@ -1,4 +1,4 @@
-"""Batch renormalization: training and inference beside Keras."""
+"""Batch renormalization beside Keras, and normalization by the root mean square in files."""
 
 import numpy as np
 import pytest
@@ -51,3 +51,20 @@ def test_deviations_start_as_roots_of_the_variance():
 def test_limits_of_renorm_that_cannot_be(limits):
     with pytest.raises(ValueError, match="renorm_clipping: expected"):
         layers.BatchNormalization(renorm=True, renorm_clipping=limits)
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": False}, {"axis": [1, 2, 3]}])
+def test_rms_scaling_of_a_file(tmp_path, options):
+    keras = import_keras()
+    images = np.random.default_rng(0).normal(size=(8, 6, 6, 2)).astype("float32")
+    with pytest.warns(UserWarning, match="rms_scaling"):
+        normalization = keras.layers.LayerNormalization(rms_scaling=True, **options)
+    theirs = keras.Sequential([keras.Input((6, 6, 2)), normalization])
+    theirs.set_weights([w + 0.5 for w in theirs.get_weights()])
+    with pytest.warns(UserWarning, match="rms_scaling"):
+        expected = theirs.predict(images, verbose=0)
+    theirs.save(tmp_path / "a.keras")
+    read = pydtconv.models.load_model(tmp_path / "a.keras")
+    np.testing.assert_allclose(read.predict(images, verbose=0), expected, rtol=1e-4, atol=1e-5)
+    again = pydtconv.models.model_from_json(read.to_json())
+    assert again.layers[-1].rms_scaling

@@ -118,3 +118,26 @@ def test_noise_shape(make):
     for wrong in "abc", 3, (20, 1.5, 10), (20, -1, 10), (20, 0, 10):
         with pytest.raises(ValueError, match="noise_shape: expected None or a sequence of integers of 1 or more"):
             make(0.5, noise_shape=wrong)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda layers: layers.Dropout(0.5, seed=3),
+        lambda layers: layers.SpatialDropout2D(0.5, seed=3),
+        lambda layers: layers.GaussianNoise(1.0, seed=3),
+        lambda layers: layers.GaussianDropout(0.5, seed=3),
+        lambda layers: layers.AlphaDropout(0.5, seed=3),
+        lambda layers: layers.RandomFlip(seed=3),
+        lambda layers: layers.RandomCrop(3, 3, seed=3),
+        lambda layers: layers.RandomRotation(0.3, seed=3),
+    ],
+    ids=["Dropout", "Spatial", "Noise", "Gaussian", "Alpha", "Flip", "Crop", "Rotation"],
+)
+def test_a_seed_decides_calls_on_arrays(make):
+    one, other = make(layers), make(layers)
+    images = np.random.default_rng(0).normal(size=(8, 6, 6, 2)).astype("float32")
+    first, second = one(images, training=True), one(images, training=True)
+    np.testing.assert_array_equal(first, other(images, training=True))
+    assert (np.asarray(first) != second).any()
+    np.testing.assert_array_equal(second, other(images, training=True))

@@ -300,3 +300,26 @@ def test_tensors_of_a_tape_that_is_over_are_gone_on_with():
     other = more
     del more
     np.testing.assert_array_equal(np.asarray(other * x), [11, 34])
+
+
+def test_custom_gradient():
+    @ops.custom_gradient
+    def clipped(x, scale):
+        def grad(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            return ops.clip(ops.multiply(upstream, 100.0), -1.0, 1.0), None
+
+        return ops.multiply(x, scale), grad
+
+    x = np.array([[1.0, -2.0, 0.001]], "float32")
+    np.testing.assert_allclose(clipped(x, 3.0), 3 * x)
+    with keras.GradientTape() as tape:
+        tape.watch(x)
+        y = ops.sum(ops.square(clipped(x, np.float32(3.0))))
+    np.testing.assert_allclose(tape.gradient(y, x), [[1.0, -1.0, 0.6]], rtol=1e-5)
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(clipped(keras.layers.Dense(3)(inputs), 2.0)))
+    model.compile("sgd", "mse")
+    before = model.get_weights()[0]
+    model.fit(x, x[:, :1], verbose=0)
+    assert (model.get_weights()[0] != before).any()

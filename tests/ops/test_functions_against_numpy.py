@@ -29,3 +29,16 @@ def test_values_are_those_of_numpy(name):
         found = tree.flatten(getattr(ops, name)(*args, **kwargs))
         for y, want in zip(found, expected, strict=True):
             np.testing.assert_allclose(y, want, rtol=2e-5, atol=2e-5, equal_nan=True, err_msg=f"{name} {kwargs}")
+
+
+def test_arrays_of_bfloat16_stand_beside_others():
+    narrow = pytest.importorskip("ml_dtypes").bfloat16
+    x = np.array([1, 3], narrow)
+    found = ops.where(np.array([True, False]), x, np.array([2, 5]))
+    assert found.dtype == narrow
+    assert found.tolist() == [1, 5]
+    for end in (x, np.array([1, 3], "float32"), np.array([1, 3])):
+        for make in (ops.linspace, ops.logspace, ops.geomspace):
+            expected = make(np.array([1.0, 3.0]), np.array([1.0, 3.0]), 3)
+            np.testing.assert_array_equal(make(x, end, 3), expected)
+            np.testing.assert_array_equal(make(end, x, 3), expected)

@@ -1,4 +1,4 @@
-"""Regularizers and losses against Keras's values."""
+"""Regularizers by name, in layers and in training, beside Keras's."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,31 @@ import pytest
 import pydtconv
 from pydtconv import layers, regularizers
 from tests.real_keras import import_keras
+
+
+@pytest.mark.parametrize(
+    ("ours", "factors"),
+    [("l1", (0.01, 0)), ("L2", (0, 0.01)), (regularizers.L1L2(0.3, 0.2), (0.3, 0.2)), (regularizers.l2(0.5), (0, 0.5))],
+    ids=["l1", "L2", "L1L2", "l2"],
+)
+def test_regularizer(ours, factors):
+    x = np.random.default_rng(3).normal(0, 2, (6, 8)).astype("float32")
+    expected = factors[0] * np.abs(x).sum() + factors[1] * np.square(x).sum()
+    value = regularizers.get(ours)(x)
+    assert np.shape(value) == ()
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    copy = regularizers.deserialize(regularizers.serialize(regularizers.get(ours)))
+    np.testing.assert_allclose(copy(x), expected, rtol=1e-5)
+
+
+def test_regularizer_of_a_layer_is_at_its_variable():
+    layer = layers.Conv2D(2, 1, kernel_regularizer="l2", bias_regularizer=regularizers.L1(0.5))
+    layer.build((None, 4, 4, 3))
+    assert layer.kernel.regularizer.l2 == 0.01
+    assert layer.bias.regularizer.l1 == 0.5
+    with pytest.raises(ValueError, match="l1"):
+        regularizers.L1(-1)
+
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 3)).astype("float32")
