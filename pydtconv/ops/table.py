@@ -50,6 +50,8 @@ class Rule:
     shape(*shapes, **static): that of the output, or a tuple of shapes; by default all inputs broadcast together.
     dtype: a kind of `result_dtype`, or a tuple with one for each output.
     reads_x, reads_y: whether the gradient reads inputs and outputs.
+    narrow: whether its result has elements of the inputs, zeros, or what bfloat16 holds as well, or an image that is
+    resized: of bfloat16 alone it is bfloat16.
     linear: operands in which it is linear, all together; its gradient reads the others.
     onnx: the operator of ONNX that it is, where that has the same inputs and no attributes.
     lacks: why the gradient cannot be differentiated again.
@@ -61,6 +63,7 @@ class Rule:
     dtype: str | tuple[str, ...] = "float"
     reads_x: bool = True
     reads_y: bool = False
+    narrow: bool = False
     linear: tuple[int, ...] = ()
     onnx: str = ""
     lacks: str = ""
@@ -76,18 +79,6 @@ EXTENTS = {
 
 #: rules by name of the function
 RULES: dict[str, Rule] = {}
-
-
-#: functions whose results are elements of their inputs, zeros, or what bfloat16 holds as well, and images that are
-#: resized: of bfloat16 alone they are bfloat16
-NARROW = frozenset(
-    {
-        "stop_gradient", "flip", "fliplr", "flipud", "roll", "rot90", "tile", "repeat", "broadcast_to", "diagonal",
-        "diag", "diagflat", "tril", "triu", "unfold", "space_to_depth", "depth_to_space", "_patches", "_rearrange",
-        "_index", "sort", "top_k", "take", "take_along_axis", "where", "scatter_update", "slice_update", "segment_max",
-        "segment_min", "fmax", "fmin", "floor", "ceil", "trunc", "_along",
-    }
-)  # fmt: skip
 
 
 def promoted(dtypes: Sequence[str]) -> str:
@@ -178,7 +169,7 @@ class TableOp(Op):
 
     def given_dtype(self, read: str, given: Sequence[str]) -> str:
         """The dtype of a result that is computed in `read` of inputs that were `given` ("": variables, numbers)."""
-        narrow = self.function in NARROW and read == real(BFLOAT16)
+        narrow = self.rule.narrow and read == real(BFLOAT16)
         kind = self.rule.dtype
         counted = given if kind == "promote" else given[1:] if kind == "behind the first" else given[:1]
         return BFLOAT16 if narrow and {dtype for dtype in counted if dtype in FLOATING} == {BFLOAT16} else read

@@ -285,8 +285,11 @@ def _where_gradient(b: Backward, **static: Any) -> Any:
 
 
 #: where(condition, x1, x2): the function is in `pieces.py`, for x1 and x2 may be absent
-WHERE = Rule(lambda c, a, b: np.where(c, a, b), _where_gradient, None, "behind the first")
+WHERE = Rule(lambda c, a, b: np.where(c, a, b), _where_gradient, None, "behind the first", narrow=True)
 
-_FUNCTIONS = {**functions_of(__name__, UNARY), **functions_of(__name__, BINARY, tensors=2)}
+_FUNCTIONS = {
+    **functions_of(__name__, UNARY, narrow="stop_gradient floor ceil trunc"),
+    **functions_of(__name__, BINARY, tensors=2, narrow="fmax fmin"),
+}
 globals().update(_FUNCTIONS)
 __all__ = exported(_FUNCTIONS, math="erf erfc erfinv", core="stop_gradient")

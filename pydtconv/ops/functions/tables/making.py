@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,18 @@ def signature_of(text: str) -> tuple[str, inspect.Signature]:
     return name, inspect.signature(eval(f"lambda {parameters.removesuffix(')')}: None"))
 
 
-def functions_of(module: str, rows: list[Row], tensors: Mapping[str, int] | int = 1) -> dict[str, Callable[..., Any]]:
+def functions_of(
+    module: str, rows: list[Row], tensors: Mapping[str, int] | int = 1, narrow: str = ""
+) -> dict[str, Callable[..., Any]]:
     """The functions of a table by name, with their rules entered.
 
     tensors: how many of the first arguments are tensors, for all rows or by name; the others are settings.
+    narrow: the functions whose rules are `Rule.narrow`.
     """
     made = {}
     for text, about, rule in rows:
         name, signature = signature_of(text)
+        rule = replace(rule, narrow=True) if name in narrow.split() else rule
         count = tensors if isinstance(tensors, int) else tensors.get(name, 1)
         made[name] = _function(module, name, signature, about, rule, count)
     return made

@@ -291,7 +291,11 @@ ROWS: list[Row] = [
     ("_index(x, key)", "x[key] for keys that are not plain slices.", moving(_index)),
 ]
 
-_FUNCTIONS = functions_of(__name__, ROWS)
+_NARROW = """
+    flip fliplr flipud roll rot90 tile repeat broadcast_to diagonal diag diagflat tril triu unfold space_to_depth
+    depth_to_space _patches _rearrange _index
+"""
+_FUNCTIONS = functions_of(__name__, ROWS, narrow=_NARROW)
 globals().update(_FUNCTIONS)
 
 

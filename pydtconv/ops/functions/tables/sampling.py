@@ -275,7 +275,7 @@ ROWS: list[Row] = [
         Rule(transformed, _transformed_by_gradient, lambda x, t, **static: x, "first"),
     ),
 ]
-_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2, "_transform_by": 2})
+_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2, "_transform_by": 2}, "_along")
 map_coordinates = _FUNCTIONS["map_coordinates"]
 along = _FUNCTIONS["_along"]
 

@@ -400,7 +400,8 @@ _TENSORS = {
     **dict.fromkeys(("segment_sum", "segment_max", "segment_min", "segment_prod"), 2),
     **dict.fromkeys(("scatter_update", "slice_update"), 3),
 }
-_FUNCTIONS = functions_of(__name__, ROWS, _TENSORS)
+_NARROW = "sort top_k take take_along_axis scatter_update slice_update segment_max segment_min"
+_FUNCTIONS = functions_of(__name__, ROWS, _TENSORS, _NARROW)
 globals().update(_FUNCTIONS)
 __all__ = exported(
     [name for name in _FUNCTIONS if not name.startswith("_")],
