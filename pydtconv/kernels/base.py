@@ -192,7 +192,7 @@ class Kernel(Generic[OpType]):
         return 0
 
     def workspace_besides(self, kept: Collection[str], direction: str, *inputs: Spec) -> int:
-        """The same where these arrays of `keeps` are there, which some kernels then need no room for."""
+        """The same where these arrays of `AlgorithmKernel.keeps` are there, which need no room then."""
         return self.workspace(direction, *inputs)
 
     @property
@@ -215,6 +215,29 @@ class Kernel(Generic[OpType]):
         """
         raise NotImplementedError
 
+    def recompute(self, p: Pass) -> Call:
+        """Binds what writes the output once more, before backward, from `Op.replay_inputs` and the saved arrays.
+
+        The result has the bits of forward's.  State is not touched again.
+        """
+        return self.forward(p)
+
+    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+        """Whether forward and backward can take input 0 through a `Prologue` with this activation."""
+        return False
+
+    def gathers_reductions(self, *inputs: Spec) -> bool:
+        """Whether backward can gather `BackwardReductions` from the gradient of input 0, with any activation."""
+        return False
+
+    def subtract_means(self, x: Any, mean: Any, coefficients: Any, dx: Any) -> Call:
+        """Binds what subtracts `MeanTerms` from dx, where such a kernel's backward has left them."""
+        raise NotImplementedError
+
+
+class WindowKernel(Kernel[OpType]):
+    """What reads windows of images: parts of its passes may run while halos are exchanged between processes."""
+
     @property
     def rims(self) -> Any:
         """Parts of the passes of an operator that gets halos as a vector (kernels/cpu/rims.py); None for others."""
@@ -223,11 +246,6 @@ class Kernel(Generic[OpType]):
     @property
     def works_in_blocks(self) -> bool:
         """Whether there is `forward_blocks`: parts of forward, between which others may run."""
-        return False
-
-    @property
-    def splits_backward(self) -> bool:
-        """Whether there is `backward_weights`: a part of backward, before which others may run."""
         return False
 
     def forward_blocks(self, p: Pass, blocks: Sequence[RowBlock], every: Sequence[RowBlock] = ()) -> Call:
@@ -241,32 +259,21 @@ class Kernel(Generic[OpType]):
         """Bytes of scratch memory of `forward_blocks` for one block."""
         raise NotImplementedError
 
-    def block_problem(self, block: RowBlock, *inputs: Spec) -> Any:
-        """What algorithms are chosen for in a block."""
-        raise NotImplementedError
-
     def block_saves(self, count: int, *inputs: Spec) -> Spec | None:
         """The array that passes of so many blocks share; None for none."""
         raise NotImplementedError
 
-    def backward_weights(self, p: Pass) -> Call:
-        """Binds what writes dx[1] alone, after a `backward` in which it was not wanted, which has left dy behind."""
-        raise NotImplementedError
 
-    def recompute(self, p: Pass) -> Call:
-        """Binds what writes the output once more, before backward, from `Op.replay_inputs` and the saved arrays.
+class AlgorithmKernel(WindowKernel[OpType]):
+    """A convolution: each of its passes runs by one of several algorithms."""
 
-        The result has the bits of forward's.  State is not touched again.
+    def algorithms_for(self, *inputs: Spec, within: int | None = None) -> dict[str, str]:
+        """The algorithm of each of `Op.passes`.
+
+        within: bytes of a workspace; where neither the operator nor a variant says which to take, one that needs no
+        more, or the least.
         """
-        return self.forward(p)
-
-    def keeps(self, is_open: Collection[str], *inputs: Spec) -> Sequence[Keepable]:
-        """What can be kept for backward; is_open: directions whose algorithm may be exchanged for that."""
-        return ()
-
-    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
-        """Whether forward and backward can take input 0 through a `Prologue` with this activation."""
-        return False
+        raise NotImplementedError
 
     def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
         """Algorithms with which `takes_prologue` is true, where some are nearly as fast as these; else these."""
@@ -276,25 +283,26 @@ class Kernel(Generic[OpType]):
         """Algorithms with which `gathers_reductions` is true, where that costs no more than it saves; else these."""
         return names
 
-    def gathers_reductions(self, *inputs: Spec) -> bool:
-        """Whether backward can gather `BackwardReductions` from the gradient of input 0, with any activation."""
+    def keeps(self, is_open: Collection[str], *inputs: Spec) -> Sequence[Keepable]:
+        """What can be kept for backward; is_open: directions whose algorithm may be exchanged for that."""
+        return ()
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether there is `backward_weights`: a part of backward, before which others may run."""
         return False
+
+    def backward_weights(self, p: Pass) -> Call:
+        """Binds what writes dx[1] alone, after a `backward` in which it was not wanted, which has left dy behind."""
+        raise NotImplementedError
+
+    def block_problem(self, block: RowBlock, *inputs: Spec) -> Any:
+        """What algorithms are chosen for in a block."""
+        raise NotImplementedError
 
     def bypasses_normalization(self, *inputs: Spec) -> bool:
         """Whether it can then write the gradient of what was normalized."""
         return False
-
-    def subtract_means(self, x: Any, mean: Any, coefficients: Any, dx: Any) -> Call:
-        """Binds what subtracts `MeanTerms` from dx, where such a kernel's backward has left them."""
-        raise NotImplementedError
-
-    def algorithms_for(self, *inputs: Spec, within: int | None = None) -> dict[str, str]:
-        """The algorithm of each of `Op.passes`; nothing for operators that have none.
-
-        within: bytes of a workspace; where neither the operator nor a variant says which to take, one that needs no
-        more, or the least.
-        """
-        return {}
 
 
 def in_parts(calls: Mapping[str, Call], state: RunState) -> Call:

@@ -102,5 +102,5 @@ def _algorithm(step: Step, part: str) -> str:
     roles = ("forward", "backward_data", "backward_weights")
     if part not in roles or not passes:
         return ""
-    names = step.node.kernel.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
+    names = step.node.algorithm_kernel.algorithms_for(*(tensor.spec for tensor in step.node.inputs))
     return names[passes[roles.index(part)]]

@@ -13,7 +13,7 @@ from pydtconv import dtypes
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, MetricUpdate
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.kernels.base import Keepable, Kernel
+from pydtconv.kernels.base import AlgorithmKernel, Keepable, Kernel, WindowKernel
 from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import Op, Spec, is_image, outputs_of
 from pydtconv.ops.checks import read_as
@@ -117,6 +117,20 @@ class Node:
         if found is None or found[0] is not self.op or found[1:3] != (self.device, dtype):
             found = self._found = (self.op, self.device, dtype, find(self.op, self.device, dtype))
         return found[3]
+
+    @property
+    def window_kernel(self) -> WindowKernel[Any]:
+        """The same of an operator that reads windows of images."""
+        kernel = self.kernel
+        assert isinstance(kernel, WindowKernel)
+        return kernel
+
+    @property
+    def algorithm_kernel(self) -> AlgorithmKernel[Any]:
+        """The same of a convolution."""
+        kernel = self.kernel
+        assert isinstance(kernel, AlgorithmKernel)
+        return kernel
 
     def __repr__(self) -> str:
         return f"<Node {self.name} {self.op}>"

@@ -26,11 +26,11 @@ def choose_algorithms(graph: Graph) -> None:
         op: Any = graph.before_choice.setdefault(node, node.op)
         node.op = dataclasses.replace(op, variant=options.variant)
         specs = [tensor.spec for tensor in node.inputs]
-        chosen[node] = node.kernel.algorithms_for(*specs, within=options.workspace_bytes)
+        chosen[node] = node.algorithm_kernel.algorithms_for(*specs, within=options.workspace_bytes)
         source = node.inputs[0].node
         if graph.training and options.workspace_bytes is None and source is not None and is_read_through(source.op):
-            names = node.kernel.that_normalize(chosen[node], source.op.activation, *specs)
-            chosen[node] = node.kernel.that_gather(names, *specs)
+            names = node.algorithm_kernel.that_normalize(chosen[node], source.op.activation, *specs)
+            chosen[node] = node.algorithm_kernel.that_gather(names, *specs)
         node.op = dataclasses.replace(op, variant=options.variant, algorithm=chosen[node])
 
 

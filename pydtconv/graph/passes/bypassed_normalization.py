@@ -13,6 +13,7 @@ from __future__ import annotations
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.required_gradients import RequiredGradients
 from pydtconv.graph.ir.rewriting import consumers, results
+from pydtconv.kernels.base import AlgorithmKernel
 from pydtconv.ops.normalization import BatchNorm
 
 
@@ -38,4 +39,5 @@ def _is_shared(x: Tensor, readers: list[Node]) -> bool:
 
 def _can(reader: Node, node: Node) -> bool:
     exact = isinstance(node.op, BatchNorm) and node.op.exact
-    return not exact and reader.kernel.bypasses_normalization(*(tensor.spec for tensor in reader.inputs))
+    kernel, specs = reader.kernel, (tensor.spec for tensor in reader.inputs)
+    return not exact and isinstance(kernel, AlgorithmKernel) and kernel.bypasses_normalization(*specs)

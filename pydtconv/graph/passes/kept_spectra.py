@@ -28,7 +28,7 @@ def keep_spectra(graph: Graph) -> None:
     found: list[tuple[Node, Keepable]] = []
     for node in required.nodes:
         if node.op.passes and not node.op.is_view and not joins_channels(node) and required.of_inputs(node)[1]:
-            keepable = node.kernel.keeps(opened.get(node, ()), *(tensor.spec for tensor in node.inputs))
+            keepable = node.algorithm_kernel.keeps(opened.get(node, ()), *(tensor.spec for tensor in node.inputs))
             wants_dx = required.of_inputs(node)[0]
             found += [(node, each) for each in keepable if wants_dx or not (each.within_backward or each.of_data)]
     for node, each in found:

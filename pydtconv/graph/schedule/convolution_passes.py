@@ -25,7 +25,7 @@ def passes_of(steps: Sequence[Step], directions: Mapping[Node, Collection[str]])
             continue
         if isinstance(step, (RimsStep, RimsBackwardStep)):
             name = y if isinstance(step, RimsStep) else dx
-            rims = step.node.kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs))
+            rims = step.node.window_kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs))
             passes += [(problem, name) for problem, _ in rims if name in directions[step.node]]
             continue
         if isinstance(step, BackwardStep):

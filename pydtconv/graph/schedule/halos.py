@@ -31,7 +31,7 @@ from pydtconv.graph.ir.graph import Node
 from pydtconv.graph.memory.storage import Storage, View, fresh
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
 from pydtconv.graph.schedule.steps import BackwardStep, Binder, ForwardStep, PassStep, Step, Steps
-from pydtconv.kernels.base import Call, Pass, RowBlock
+from pydtconv.kernels.base import AlgorithmKernel, Call, Pass, RowBlock, WindowKernel
 from pydtconv.ops.base import Spec
 from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.halo import rims
@@ -93,7 +93,7 @@ class BlocksStep(ForwardStep):
     def problems(self) -> list[Any]:
         """The convolutions of its blocks."""
         specs = [tensor.spec for tensor in self.node.inputs]
-        return [self.node.kernel.block_problem(block, *specs) for block in self.blocks]
+        return [self.node.algorithm_kernel.block_problem(block, *specs) for block in self.blocks]
 
     def reads(self) -> list[View]:
         x, *rest = self.x
@@ -104,7 +104,7 @@ class BlocksStep(ForwardStep):
         return [*self.reads(), *self.writes()]
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return functools.partial(self.node.kernel.forward_blocks, blocks=self.blocks, every=self.every)
+        return functools.partial(self.node.window_kernel.forward_blocks, blocks=self.blocks, every=self.every)
 
 
 @dataclass(eq=False)
@@ -114,7 +114,7 @@ class InnerStep(ForwardStep):
     part = "inner"
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.kernel.rims.forward_inner
+        return self.node.window_kernel.rims.forward_inner
 
 
 @dataclass(eq=False)
@@ -128,7 +128,7 @@ class RimsStep(ForwardStep):
         return _share_of_rims(self.node)
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.kernel.rims.forward_rims
+        return self.node.window_kernel.rims.forward_rims
 
 
 @dataclass(eq=False)
@@ -138,7 +138,7 @@ class InnerBackwardStep(BackwardStep):
     part = "inner"
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.kernel.rims.backward_inner
+        return self.node.window_kernel.rims.backward_inner
 
 
 @dataclass(eq=False)
@@ -152,7 +152,7 @@ class RimsBackwardStep(BackwardStep):
         return _share_of_rims(self.node)
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.kernel.rims.backward_rims
+        return self.node.window_kernel.rims.backward_rims
 
 
 @dataclass(eq=False)
@@ -160,7 +160,7 @@ class WeightsStep(BackwardStep):
     """The gradient of the filters, after a step with that of x, which has left dy as this one reads it."""
 
     def _pass(self) -> Callable[[Pass], Call]:
-        return self.node.kernel.backward_weights
+        return self.node.algorithm_kernel.backward_weights
 
 
 def overlap(steps: Steps, first: int = 0) -> None:
@@ -187,7 +187,10 @@ def _forward(exchange: Step, convolution: Step) -> list[Step] | None:
         return [start, convolution, ExchangeWait(exchange.node, start)]
     if op.packed and convolution.x[-1] is x:
         return _forward_with_rims(exchange, convolution)
-    if convolution.x[0] is not x or not node.kernel.works_in_blocks or convolution.prologue is not None:
+    kernel = node.kernel
+    if convolution.x[0] is not x or convolution.prologue is not None:
+        return None
+    if not isinstance(kernel, WindowKernel) or not kernel.works_in_blocks:
         return None
     if convolution.saved and node.op.passes:
         return None
@@ -198,7 +201,7 @@ def _forward(exchange: Step, convolution: Step) -> list[Step] | None:
     inner, outer = blocks
     every = [*inner, *outer]
     specs = [tensor.spec for tensor in node.inputs]
-    shared = node.kernel.block_saves(len(every), *specs)
+    shared = kernel.block_saves(len(every), *specs)
     saved = {} if shared is None else {"blocks": fresh(f"{node.name}.blocks", "workspace", shared)}
     saved |= convolution.saved
     extent = x.spec.shape[1] or 0
@@ -214,7 +217,7 @@ def _forward(exchange: Step, convolution: Step) -> list[Step] | None:
         for some, last in ((inner, ()), (outer, every))
     ]
     for step in steps:
-        _give_workspace(step, max(node.kernel.block_workspace(block, *specs) for block in step.blocks))
+        _give_workspace(step, max(kernel.block_workspace(block, *specs) for block in step.blocks))
     return [start, steps[0], ExchangeWait(exchange.node, start), steps[1]]
 
 
@@ -223,7 +226,7 @@ def _forward_with_rims(exchange: ForwardStep, whole: ForwardStep) -> list[Step]:
     node, x = whole.node, exchange.y[0]
     assert x is not None
     specs = [tensor.spec for tensor in node.inputs]
-    saves = node.kernel.rims.saves(*specs)
+    saves = node.window_kernel.rims.saves(*specs)
     shared = {key: fresh(f"{node.name}.{key}", "workspace", spec) for key, spec in saves.items()}
     read = (*whole.x[:-1], None)
     inner = InnerStep(node, x=read, y=whole.y[:1], saved=whole.saved | shared)
@@ -266,11 +269,14 @@ def _backward(convolution: Step, exchange: Step) -> list[Step] | None:
     """What stands for two steps of backward; None where nothing goes on meanwhile."""
     if type(convolution) is not BackwardStep or type(exchange) is not BackwardStep:
         return None
-    if convolution.node.kernel.rims is not None:
+    kernel = convolution.node.kernel
+    if isinstance(kernel, WindowKernel) and kernel.rims is not None:
         together = exchange.dy[:1] == convolution.dx[-1:] and convolution.dx[-1] is not None
         return _backward_with_rims(convolution, exchange) if together else None
     node, dx = convolution.node, convolution.dx
-    if not isinstance(exchange.node.op, Exchange) or not node.kernel.splits_backward or exchange.dx[0] is None:
+    if not isinstance(exchange.node.op, Exchange) or exchange.dx[0] is None:
+        return None
+    if not isinstance(kernel, AlgorithmKernel) or not kernel.splits_backward:
         return None
     if exchange.dy[0] is not dx[0] or dx[0] is None or dx[1] is None or convolution.rows is not None:
         return None

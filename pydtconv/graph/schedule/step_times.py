@@ -165,7 +165,7 @@ def _on_device(step: Step) -> float:
         y, dx, dw = op.passes
         unwanted = _unwanted(step) if isinstance(step, BackwardStep) else ()
         wanted = [name for name in ((dx, dw) if isinstance(step, BackwardStep) else (y,)) if name not in unwanted]
-        names, bench = step.node.kernel.algorithms_for(*specs), DeviceBench(device)
+        names, bench = step.node.algorithm_kernel.algorithms_for(*specs), DeviceBench(device)
         p = op.problem(*specs[:2])
         known = (timings.measured(p, each, device.name).get(names[each]) for each in wanted)
         found = sum(one or bench.seconds(p, each, names[each]) for one, each in zip(known, wanted, strict=True))
@@ -199,7 +199,7 @@ def _rims(step: PassStep, threads: int) -> float:
     op = step.node.op
     machine = calibrated.machine(threads=threads)
     total = machine.start + 3 * step.share * step.node.outputs[0].spec.nbytes / machine.bytes
-    for p, names in step.node.kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs)):
+    for p, names in step.node.window_kernel.rims.problems(*(tensor.spec for tensor in step.node.inputs)):
         direction = op.passes[1 if isinstance(step, BackwardStep) else 0]
         total += _seconds(p, direction, names[direction], threads)
     return total
@@ -215,13 +215,13 @@ def _convolution(step: PassStep, threads: int) -> float:
     wanted = [y]
     if isinstance(step, BackwardStep):
         wanted = [name for name, view in zip((dx, dw), step.dx[:2], strict=True) if view is not None]
-    names = step.node.kernel.algorithms_for(*specs)
+    names = step.node.algorithm_kernel.algorithms_for(*specs)
     return sum(_seconds(p, direction, names[direction], threads) for direction in wanted)
 
 
 def _blocks(step: BlocksStep, direction: str, threads: int) -> float:
     """Of some rows of y: each call packs the filters again, which counts where the rows are few."""
-    name = step.node.kernel.algorithms_for(*(tensor.spec for tensor in step.node.inputs))[direction]
+    name = step.node.algorithm_kernel.algorithms_for(*(tensor.spec for tensor in step.node.inputs))[direction]
     return sum(_seconds(problem, direction, name, threads) for problem in step.problems())
 
 

@@ -26,7 +26,7 @@ from pydtconv.conv.selection import (
     workspace_bytes,
 )
 from pydtconv.conv.table import TABLE
-from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, Prologue, RowBlock, RunState, sequence
+from pydtconv.kernels.base import AlgorithmKernel, Call, Keepable, Pass, Prologue, RowBlock, RunState, sequence
 from pydtconv.kernels.cpu.convolution_rims import ConvRims
 from pydtconv.kernels.cpu.in_order import in_order
 from pydtconv.kernels.cpu.moments import combined, moments_in, statistics, statistics_workspace
@@ -38,7 +38,7 @@ from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv, MeasuredConv
 ConvType = TypeVar("ConvType", bound=ConvBase)
 
 
-class ConvBaseKernel(Kernel[ConvType]):
+class ConvBaseKernel(AlgorithmKernel[ConvType]):
     """What the convolutions share; the arrays are those of the convolution behind the operator (`ConvBase.problem`)."""
 
     @property

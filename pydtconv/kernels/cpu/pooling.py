@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pydtconv._ext import pooling as ext
-from pydtconv.kernels.base import Call, Kernel, Pass, RowBlock, RunState, sequence
+from pydtconv.kernels.base import Call, Kernel, Pass, RowBlock, RunState, WindowKernel, sequence
 from pydtconv.kernels.cpu.normalized_image import AFTER_NORMALIZATION, bind_mean_gradient, bind_normalized_sums
 from pydtconv.kernels.cpu.rims import PoolRims
 from pydtconv.kernels.cpu.rows import bytes_of, rows_of
@@ -44,7 +44,7 @@ def window_of(op: WindowPool | AdaptivePool, x: np.ndarray, y: np.ndarray) -> ex
     return ext.PoolWindow(x.shape[0], ih, iw, x.shape[-1], oh, ow, kh, kw, sh, sw, top, left, *depth)
 
 
-class _PoolKernel(Kernel[PoolOp]):
+class _PoolKernel(WindowKernel[PoolOp]):
     """Parts of the passes of windows that lie a stride apart; others run as a whole."""
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.kernels.base import Call, Keepable, Kernel, Pass, in_parts, sequence
+from pydtconv.kernels.base import AlgorithmKernel, Call, Keepable, Pass, in_parts, sequence
 from pydtconv.kernels.gpu.arrays import register, rows_of
 from pydtconv.kernels.gpu.columns import bind_column_sums, bind_statistics, sums_bytes
 from pydtconv.kernels.gpu.convolutions import TABLE, choose
@@ -21,7 +21,7 @@ from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv
 ConvType = TypeVar("ConvType", bound=ConvBase)
 
 
-class ConvBaseKernel(Kernel[ConvType]):
+class ConvBaseKernel(AlgorithmKernel[ConvType]):
     """What the convolutions share; the arrays are those of the convolution behind the operator (`ConvBase.problem`)."""
 
     @property
