@@ -24,9 +24,9 @@ from benchmarks import report
 from benchmarks.timing import Side, medians
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
-from pydtconv.conv.bound import bind, run
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
 from pydtconv.dtypes import from_bits, to_bits
 from pydtconv.gemm import gemm
 

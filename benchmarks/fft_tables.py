@@ -24,9 +24,9 @@ from benchmarks.timing import Side, medians
 from pydtconv import config
 from pydtconv._ext import fft as ext
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
-from pydtconv.conv.bound import bind, run
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
 
 # name: image, channels in and out, kernel, stride, padding
 ALEXNET = {

@@ -22,9 +22,9 @@ import numpy as np
 from benchmarks.conv import layers, our_sides
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, algorithms, calibrated
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.estimates import COSTS, Work, seconds
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
 
 FEWEST, MOST = 10**7, 4 * 10**9  # operations of a random layer
 LONG = 1e-3  # seconds of a pass that counts in full

@@ -24,7 +24,7 @@ EXAMPLES = {
             "cext/include/dtconv_conv.h",
             "pydtconv/conv/estimates.py",
             "pydtconv/conv/selection.py",
-            "pydtconv/conv/table.py",
+            "pydtconv/conv/algorithms.py",
         ],
     ),
     "a function in NumPy": (r"\bnextafter\b", ["pydtconv/ops/functions/tables/elementwise.py"]),

@@ -13,7 +13,7 @@
  * and a column for each (kd, kh, kw, c): m = n * od * oh * ow, k = kd * kh * kw * ci / groups.
  *
  * To add an algorithm: a file of its own in cext/conv, a line per pass in DTCONV_CONV_PASSES, a row in
- * pydtconv/conv/table.py.
+ * pydtconv/conv/algorithms.py.
  *
  * No include guard around the second half: see dtconv_both.h.
  */

@@ -60,10 +60,10 @@ def table(fullname: str) -> dict[str, Any]:
         image,
         image_parts,
         linalg,
+        miscellany,
         modules,
         random,
         signals,
-        small,
         strategy,
         strings,
     )
@@ -87,21 +87,21 @@ def table(fullname: str) -> dict[str, Any]:
             "AUTOTUNE": data.AUTOTUNE,
             "cardinality": lambda dataset: dataset.cardinality(),
         },
-        "tensorflow.image": lambda: image.image_table() | image_parts.table() | small.encoders(),
-        "tensorflow.io": lambda: image.io_table() | small.encoders(),
-        "tensorflow.io.gfile": small.gfile,
+        "tensorflow.image": lambda: image.image_table() | image_parts.table() | miscellany.encoders(),
+        "tensorflow.io": lambda: image.io_table() | miscellany.encoders(),
+        "tensorflow.io.gfile": miscellany.gfile,
         "tensorflow.distribute": strategy.table,
         "tensorflow.distribute.cluster_resolver": strategy.resolvers,
-        "tensorflow.compat": small.compat,
-        "tensorflow.dtypes": lambda: {"cast": functions.cast, "as_dtype": small.top()["as_dtype"], **_dtypes()},
+        "tensorflow.compat": miscellany.compat,
+        "tensorflow.dtypes": lambda: {"cast": functions.cast, "as_dtype": miscellany.top()["as_dtype"], **_dtypes()},
         "tensorflow.experimental": dict,
         "tensorflow.experimental.numpy": lambda: {"experimental_enable_numpy_behavior": _nothing},
-        "tensorflow.nest": small.nest,
+        "tensorflow.nest": miscellany.nest,
         "tensorflow.audio": signals.audio_table,
-        "tensorflow.debugging": small.debugging,
+        "tensorflow.debugging": miscellany.debugging,
         "tensorflow.signal": signals.signal_table,
         "tensorflow.strings": strings.table,
-        "tensorflow.test": small.test,
+        "tensorflow.test": miscellany.test,
         "tensorflow.train": modules.train_table,
         "tensorflow.version": lambda: {"VERSION": _version()},
     }
@@ -109,7 +109,7 @@ def table(fullname: str) -> dict[str, Any]:
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.compat.tensorflow import functions, modules, small
+    from pydtconv.compat.tensorflow import functions, miscellany, modules
     from pydtconv.graph.ir.graph import Tensor
     from pydtconv.loops import GradientTape, function
 
@@ -124,7 +124,7 @@ def _top() -> dict[str, Any]:
         **{name: importlib.import_module(f"keras.{name}") for name in _OF_KERAS},
         **_dtypes(),
         **functions.function_table(),
-        **small.top(),
+        **miscellany.top(),
     }
 
 

@@ -15,9 +15,9 @@ from pydtconv import config
 from pydtconv._ext import runtime, ukr
 from pydtconv.conv import estimates
 from pydtconv.conv.estimates import FITTED_THREADS, Work
-from pydtconv.conv.products import kernel_in_force
-from pydtconv.utils.kept_figures import KeptFigures
+from pydtconv.conv.matmul_precision import kernel_in_force
 from pydtconv.utils.machine import cpu_kind
+from pydtconv.utils.measurements import KeptFigures
 
 #: raised when what `work_of_...` counts changes: older calibrations are then of no use
 MODEL = 2

@@ -23,13 +23,13 @@ import numpy as np
 
 from pydtconv import config, dtypes, microkernels
 from pydtconv.conv import calibrated, estimates
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.calibrated import Calibration, Machine
 from pydtconv.conv.estimates import Work
+from pydtconv.conv.matmul_precision import FAST, kernel_in_force
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.conv.products import FAST, kernel_in_force
 from pydtconv.conv.selection import workspace_bytes
-from pydtconv.conv.table import TABLE
 
 #: n, image, channels in and out, kernel, stride: of some milliseconds each
 PROBLEMS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from pydtconv.conv.problem import Axis, ConvProblem
-from pydtconv.conv.taps import taps_met
+from pydtconv.conv.tap_counts import taps_met
 
 #: points of the largest tile of Winograd's method that keeps float32 results accurate: F(4, 3), F(2, 5)
 LARGEST_TILE = 6

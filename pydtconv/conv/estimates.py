@@ -16,7 +16,7 @@ from pydtconv._ext import runtime
 from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv import bases
 from pydtconv.conv.problem import Axis, ConvProblem
-from pydtconv.conv.taps import taps_met
+from pydtconv.conv.tap_counts import taps_met
 from pydtconv.extents import LARGEST
 
 #: the direct algorithm has its own micro-kernel, at the vector length of the build; matrix products find wider ones

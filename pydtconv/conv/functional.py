@@ -11,7 +11,7 @@ from pydtconv import (
     hooks,
     microkernels,  # noqa: F401  (puts the choice of a kernel in place)
 )
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, workspace_bytes
 

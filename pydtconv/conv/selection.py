@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pydtconv import config, dtypes
-from pydtconv.conv import calibrated, products, timings
+from pydtconv.conv import calibrated, matmul_precision, timings
+from pydtconv.conv.algorithms import TABLE, Algorithm, check_algorithm
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.conv.table import TABLE, Algorithm, check_algorithm
 
 #: pixels of an output by which "strict" chooses
 _OUT = 32
@@ -82,7 +82,7 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
     """
     check_direction(direction)
     return {
-        name: row.reason(p, direction) or products.why_not(row.products, row.coarse, p.dtype)
+        name: row.reason(p, direction) or matmul_precision.why_not(row.products, row.coarse, p.dtype)
         for name, row in TABLE.items()
     }
 
@@ -147,7 +147,7 @@ def algorithms(p: ConvProblem, direction: str) -> list[str]:
     one image size, so that in "strict" precision it counts for backward_weights alone.
     """
     seconds = {} if _by_filters(direction) else timings.measured(p, direction)
-    ranked = ranking(p, direction, config.conv_precision(), products.in_force(), products.are_coarse())
+    ranked = ranking(p, direction, config.conv_precision(), matmul_precision.in_force(), matmul_precision.are_coarse())
     families = {TABLE[name].family for name in ranked}  # a basis that was measured may not be the cost model's
     ranked += tuple(name for name in seconds if name not in ranked and name in TABLE and TABLE[name].family in families)
     limit = config.conv_workspace_limit()

@@ -25,8 +25,8 @@ from typing import Any
 
 from pydtconv import config
 from pydtconv._ext import library
+from pydtconv.conv.matmul_precision import kernel_in_force
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.products import kernel_in_force
 from pydtconv.utils.machine import cpu_kind, own_cache
 from pydtconv.utils.reading import read_json
 from pydtconv.utils.whole_file import write_alone

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pydtconv import dtypes
-from pydtconv.conv import products, timings
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv import matmul_precision, timings
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import ranking, workspace_bytes
-from pydtconv.conv.table import TABLE
 
 #: an algorithm that took this many times as long as the fastest is not timed again: at once, and after some turns
 HOPELESS, BEHIND = 2.0, 1.25
@@ -161,7 +161,7 @@ class _Tuning:
 
 def _ranking(p: ConvProblem, direction: str) -> tuple[str, ...]:
     """Of "fast" precision, with the active products."""
-    return ranking(p, direction, of_bfloat16=products.in_force())
+    return ranking(p, direction, of_bfloat16=matmul_precision.in_force())
 
 
 def measure(p: ConvProblem, direction: str, names: list[str], seconds: float) -> dict[str, float]:

@@ -16,7 +16,7 @@ from pydtconv.conv.arrays import (
     in_memory,
     pixel_stride,
 )
-from pydtconv.conv.bound import run
+from pydtconv.conv.bound_passes import run
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydtconv import config
-from pydtconv.conv import products
+from pydtconv.conv import matmul_precision
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import variant_of
 from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor, base_of
 from pydtconv.graph.memory.buffer_assignment import assign_offsets
 from pydtconv.graph.passes.algorithms import left_open
 from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
-from pydtconv.graph.passes.table import PASSES
+from pydtconv.graph.passes.order import PASSES
 from pydtconv.graph.plan import MemoryLimitError, Plan
 from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.measured_times import measured
@@ -243,7 +243,7 @@ class _Compiler:
             variant=graph.options.variant,
             slots=self.slots,
             state_bytes=self.state_bytes,
-            matmul_precision=products.described(graph.device),
+            matmul_precision=matmul_precision.described(graph.device),
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
             backward_start=scheduler.backward_start,
             views={tensor: scheduler.sharing.view(tensor) for tensor in ends},

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
+from pydtconv.conv.algorithms import check_algorithm
 from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import ConvProblem, by_axis
-from pydtconv.conv.table import check_algorithm
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec, Window, functions

@@ -27,7 +27,7 @@ from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.custom_steps import as_numbers, before_step
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
 from pydtconv.trainers.data_adapters.streams import StreamData
-from pydtconv.trainers.gathering import Gathering
+from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.utils.sizes import as_bytes
 

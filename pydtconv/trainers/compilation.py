@@ -19,7 +19,7 @@ from pydtconv.own_names import KerasName
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
 from pydtconv.trainers.custom_steps import CustomSteps, as_numbers
-from pydtconv.trainers.gathering import Gathering
+from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.step_functions import StepCache
 from pydtconv.trainers.tracing import losses_of, output_names, portion_of
 from pydtconv.trainers.training import Training

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv.trainers.epochs import Epochs
-from pydtconv.trainers.gathering import Gathering
+from pydtconv.trainers.metric_runs import Gathering
 
 
 class Position:

@@ -21,7 +21,7 @@ from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
 from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
 from pydtconv.trainers.data_adapters.streams import make_data
 from pydtconv.trainers.epochs import Epochs, groups
-from pydtconv.trainers.gathering import Gathering
+from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
 from pydtconv.trainers.tracing import own_loss

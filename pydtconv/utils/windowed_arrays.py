@@ -12,7 +12,7 @@ import numpy as np
 
 from pydtconv import replica
 from pydtconv.utils.dataset import PyDataset
-from pydtconv.utils.untouched import untouched
+from pydtconv.utils.lazy_zeros import untouched
 
 #: pixels that are compared between processes
 _SEEN = 16

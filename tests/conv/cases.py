@@ -10,11 +10,11 @@ import numpy as np
 
 from pydtconv import conv
 from pydtconv.conv import ConvProblem
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
 from tests.reference import conv as reference
 
 RTOL = {"float32": 1e-5, "float64": 1e-12}  # of an algorithm whose row allows no more rounding than a plain sum has
-#: of float32 and float64; those that multiply float32 as bfloat16 are tested in test_products.py
+#: of float32 and float64; those that multiply float32 as bfloat16 are tested in test_matmul_precision.py
 ROWS = [(name, direction) for name, row in TABLE.items() if row.of_reals for direction in row.directions]
 IDS = [f"{name}-{direction}" for name, direction in ROWS]
 

@@ -9,8 +9,8 @@ from pydtconv import config, microkernels
 from pydtconv._ext import conv as ext
 from pydtconv._ext import runtime
 from pydtconv.conv import ConvProblem, algorithms, workspace_bytes
-from pydtconv.conv.bound import bind, run
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from tests.conv.cases import IDS, ROWS, case_of, channel_slice, random_cases, tolerance
 from tests.marks import slow
 

@@ -6,10 +6,10 @@ import pytest
 from pydtconv import config, dtypes, microkernels
 from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv import ConvProblem, backward_data, backward_weights, forward
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import choose, explain, workspace_bytes
-from pydtconv.conv.table import TABLE
 from pydtconv.conv.winograd import TransformedFilters
 from tests.conv.cases import random_problem
 from tests.marks import slow

@@ -6,8 +6,8 @@ import pytest
 from pydtconv import config, dtypes
 from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.bound import bind, run
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from tests.conv.test_backward_reductions import KINDS, sliced
 from tests.conv.test_bfloat16 import CASES as CASES_OF_BFLOAT16
 from tests.conv.test_bfloat16 import arrays_of, assert_rounded_once, bound, exact_passes, random, rounded

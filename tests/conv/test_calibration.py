@@ -10,9 +10,9 @@ import pytest
 from pydtconv import config
 from pydtconv.cli import doctor, main
 from pydtconv.conv import ConvProblem, calibrated, calibration, choose, estimates
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.calibration import fit, fitted
 from pydtconv.conv.estimates import COSTS, Work
-from pydtconv.conv.table import TABLE
 from pydtconv.graph.schedule.step_times import StepTimes, estimate_of_bytes
 from pydtconv.layers import Conv2D, Flatten, Input
 from pydtconv.models import Sequential

@@ -4,10 +4,10 @@ import pytest
 
 from pydtconv._ext import runtime
 from pydtconv.conv import ConvProblem
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import ranking
-from pydtconv.conv.table import TABLE
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, conv, microkernels
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.bound import bind, run
+from pydtconv.conv.bound_passes import bind, run
 from pydtconv.conv.problem import DIRECTIONS
 from tests.conv.cases import case_of
 

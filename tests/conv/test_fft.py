@@ -11,9 +11,9 @@ import pytest
 from pydtconv import config, conv, microkernels
 from pydtconv._ext import fft as fft_ext
 from pydtconv.conv import ConvProblem, bases
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
 from tests.conv.cases import case_of
 
 FAMILIES = ("fft", "fft_overlap_add")

@@ -5,9 +5,9 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem, bases
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.algorithms import TABLE, phase_taps
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE, phase_taps
 from tests.conv.cases import case_of, channel_slice
 
 FAMILIES = ("fft", "fft_overlap_add")

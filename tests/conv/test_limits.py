@@ -10,9 +10,9 @@ import pytest
 from pydtconv import conv
 from pydtconv._ext import conv as ext
 from pydtconv.conv import ConvProblem
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
-from pydtconv.conv.taps import taps_met
+from pydtconv.conv.tap_counts import taps_met
 from tests.conv.cases import ROWS
 
 SIZES = {"n": 2, "ih": 6, "iw": 5, "ci": 4, "co": 8, "kernel": 3, "padding": "same"}

@@ -7,8 +7,8 @@ import pytest
 
 from pydtconv import config
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.bound import bind, run
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from tests.marks import slow
 
 PROBLEMS = [

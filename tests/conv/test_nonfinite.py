@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
 from tests.conv.cases import ROWS
 from tests.reference import conv as reference
 

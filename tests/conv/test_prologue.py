@@ -8,8 +8,8 @@ import pytest
 from pydtconv import config
 from pydtconv._ext import norm
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.bound import AFTER_NORMALIZATION, bind, run
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import AFTER_NORMALIZATION, bind, run
 from pydtconv.kernels.cpu.rows import rows_of
 from tests.conv.cases import RTOL, tolerance
 from tests.marks import slow

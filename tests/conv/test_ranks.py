@@ -5,9 +5,9 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem, algorithms, explain
-from pydtconv.conv.bound import bind, run
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
 from pydtconv.conv.winograd import TransformedFilters
 from tests.conv.cases import IDS, ROWS, case_of, channel_slice, random_cases_of
 

@@ -7,8 +7,8 @@ import pytest
 
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, workspace_bytes
-from pydtconv.conv.bound import bind, run
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from tests.conv.cases import Case, case_of, channel_slice, random_cases, tolerance
 
 FORWARD = [name for name, row in TABLE.items() if "forward" in row.directions and row.of_reals]

@@ -7,8 +7,8 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import VARIANTS, ConvProblem, algorithms, choose, explain
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.table import TABLE
 
 P = ConvProblem(2, 12, 11, 6, 8, (3, 3), padding="same")
 DEPTHWISE = ConvProblem(2, 12, 11, 6, 12, (3, 3), groups=6)

@@ -9,8 +9,8 @@ import pytest
 
 from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, algorithms, choose, timings, tuning, workspace_bytes
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.selection import ranking
-from pydtconv.conv.table import TABLE
 
 #: seconds that tuning here cannot take on any machine
 ENOUGH = 1000.0

@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 from pydtconv import conv, gemm
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.arrays import pixel_stride
-from pydtconv.conv.bound import bind
+from pydtconv.conv.bound_passes import bind
 from pydtconv.conv.winograd import TransformedFilters
 
 P = ConvProblem(2, 6, 5, 4, 8, (3, 3), padding="same")

@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, dtypes, microkernels
 from pydtconv.conv import ConvProblem
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.selection import workspace_bytes
 from tests.conv.test_bfloat16 import KERNELS, arrays_of, random, rounded
 from tests.reference import conv as reference

@@ -5,8 +5,8 @@ import pytest
 
 from pydtconv import config, conv
 from pydtconv.conv import ConvProblem
-from pydtconv.conv.bound import bind, run
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from tests.conv.cases import IDS, ROWS, case_of, channel_slice
 
 CASES = [

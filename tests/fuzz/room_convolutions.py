@@ -12,10 +12,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pydtconv import config, conv, dtypes
-from pydtconv.conv.bound import bind
-from pydtconv.conv.bound import run as run_bound
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind
+from pydtconv.conv.bound_passes import run as run_bound
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.conv.table import TABLE
 from tests.fuzz import trials
 from tests.reference import conv as reference
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from pydtconv import config, conv, dtypes, fft, gemm, microkernels
 from pydtconv.conv import overlap
-from pydtconv.conv.bound import bind, scratch
-from pydtconv.conv.bound import run as run_bound
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, scratch
+from pydtconv.conv.bound_passes import run as run_bound
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
-from pydtconv.conv.table import TABLE
 from tests.fuzz import trials
 from tests.reference import conv as reference
 

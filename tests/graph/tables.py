@@ -6,7 +6,7 @@ import dataclasses
 
 from pydtconv.graph import Graph
 from pydtconv.graph.passes.graph_pass import GraphPass, run_passes
-from pydtconv.graph.passes.table import PASSES
+from pydtconv.graph.passes.order import PASSES
 
 
 def without(*names: str) -> list[GraphPass]:

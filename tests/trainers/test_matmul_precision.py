@@ -10,7 +10,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import config, layers, microkernels
-from pydtconv.conv import products
+from pydtconv.conv import matmul_precision
 from pydtconv.graph.ir.graph import Graph, Thresholds
 from tests.marks import slow
 from tests.trainers.test_mixed_bfloat16 import batch, built, distance, ours
@@ -26,7 +26,7 @@ def _default():
 @pytest.fixture
 def amx(monkeypatch):
     """As if AMX were active, wherever the test runs."""
-    monkeypatch.setattr(products, "reason", lambda: None)
+    monkeypatch.setattr(matmul_precision, "reason", lambda: None)
 
 
 def test_bad_words_change_nothing():
@@ -69,7 +69,7 @@ def test_the_plan_says_it_and_a_change_counts_at_once(amx):
 
 
 def test_without_amx_the_plan_says_that_it_is_as_highest(monkeypatch):
-    monkeypatch.setattr(products, "reason", lambda: "only amx_bf16 is fast")
+    monkeypatch.setattr(matmul_precision, "reason", lambda: "only amx_bf16 is fast")
     config.set_float32_matmul_precision("high")
     model = keras.Sequential([keras.Input((8, 8, 64)), layers.Conv2D(64, 3)])
     model.compile("sgd", "mse")
@@ -103,7 +103,7 @@ def test_dense_layers_of_many_rows(amx, activation):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(microkernels.selected("bfloat16").name != products.FAST, reason="this CPU has no AMX")
+@pytest.mark.skipif(microkernels.selected("bfloat16").name != matmul_precision.FAST, reason="this CPU has no AMX")
 @pytest.mark.parametrize("name", ["residual", "plain", "dense"])
 def test_gradients_are_near_those_of_float64(name):
     """With "high" at most twice as far as with "highest", where no ReLU or maximum changes its mind: in the others a

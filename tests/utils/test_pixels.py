@@ -11,7 +11,7 @@ import pytest
 from pydtconv import preprocessing, utils
 from pydtconv.cli import networks
 from pydtconv.compat.tensorflow import image as tf_image
-from pydtconv.compat.tensorflow import small
+from pydtconv.compat.tensorflow import miscellany
 from pydtconv.utils.reading import BadFileError
 
 Image = pytest.importorskip("PIL.Image")
@@ -204,11 +204,15 @@ def test_what_decoders_do_not_give(options, words):
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_encoded_png(dtype, channels):
     pixels = RNG.integers(0, np.iinfo(dtype).max + 1, (H, W, channels)).astype(dtype)
-    np.testing.assert_array_equal(tf_image.decode_png(small.encode_png(pixels), dtype=dtype), pixels)
+    np.testing.assert_array_equal(tf_image.decode_png(miscellany.encode_png(pixels), dtype=dtype), pixels)
 
 
 def test_encoders_refuse_what_they_would_cut():
-    for encode, dtype in ((small.encode_png, "float32"), (small.encode_png, "int32"), (small.encode_jpeg, "uint16")):
+    for encode, dtype in (
+        (miscellany.encode_png, "float32"),
+        (miscellany.encode_png, "int32"),
+        (miscellany.encode_jpeg, "uint16"),
+    ):
         with pytest.raises(ValueError, match=f"got .*{dtype}"):
             encode(np.ones((H, W, 3), dtype))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.compat.tensorflow import nn, places
+from pydtconv.compat.tensorflow import gather_scatter, nn
 from pydtconv.compat.tensorflow.arrays import Extents, array, name_of
 from pydtconv.compat.tensorflow.named import all_named
 from pydtconv.graph.ir.variable import Variable as BaseVariable
@@ -348,7 +348,7 @@ def function_table() -> dict[str, Any]:
         matmul, cond, print, argmax, argmin, argsort, sort, unique, while_loop, map_fn, eye, complex, abs, reshape,
         tile,
     )  # fmt: skip
-    table |= {each.__name__: each for each in own} | places.table()
+    table |= {each.__name__: each for each in own} | gather_scatter.table()
     table["cumsum"] = cumsum
     table["rank"] = lambda input, name=None: len(input.shape)
     table["identity"] = lambda input, name=None: array(ops.copy(input))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, joins_channels
 from pydtconv.graph.ir.rewriting import consumers, results
-from pydtconv.graph.passes.borders import Interval, Settings, Starts, bounds, drawn, even, needed
+from pydtconv.graph.passes.patch_borders import Interval, Settings, Starts, bounds, drawn, even, needed
 from pydtconv.ops.activation import Activation, Bias
 from pydtconv.ops.arithmetic import Add, Binary
 from pydtconv.ops.base import Window

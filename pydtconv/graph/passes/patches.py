@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.passes.borders import Settings, needed
+from pydtconv.graph.passes.patch_borders import Settings, needed
 from pydtconv.graph.passes.patch_layout import (
     AXES,
     WINDOWS,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
 from pydtconv.graph.schedule.step_times import signature
 from pydtconv.graph.schedule.steps import Step
-from pydtconv.utils.kept_figures import KeptFigures
 from pydtconv.utils.machine import cpu_kind
+from pydtconv.utils.measurements import KeptFigures
 
 STEPS = KeptFigures("steps.json", "pydtconv times of steps")
 

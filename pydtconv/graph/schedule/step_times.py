@@ -7,8 +7,8 @@ from typing import Any
 
 from pydtconv import config, devices
 from pydtconv.conv import calibrated, timings
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.table import TABLE
 from pydtconv.graph.ir.graph import joins_channels
 from pydtconv.graph.memory.storage import View
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep

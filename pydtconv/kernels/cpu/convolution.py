@@ -12,9 +12,10 @@ import numpy as np
 from pydtconv import config
 from pydtconv._ext import conv as ext
 from pydtconv.conv.activations import FUSED
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.bound import Normalization, bind
-from pydtconv.conv.kept import kept, kept_besides
+from pydtconv.conv.bound_passes import Normalization, bind
+from pydtconv.conv.kept_transforms import kept, kept_besides
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import (
     Choice,
@@ -25,7 +26,6 @@ from pydtconv.conv.selection import (
     variant_of,
     workspace_bytes,
 )
-from pydtconv.conv.table import TABLE
 from pydtconv.kernels.base import AlgorithmKernel, Call, Keepable, Pass, Prologue, RowBlock, RunState, sequence
 from pydtconv.kernels.cpu.convolution_rims import ConvRims
 from pydtconv.kernels.cpu.in_order import in_order

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pydtconv._ext import conv as ext
 from pydtconv.conv.activations import FUSED
 from pydtconv.conv.arrays import as_planes, pixel_stride
-from pydtconv.conv.bound import bind
+from pydtconv.conv.bound_passes import bind
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Pass
 from pydtconv.kernels.cpu.convolution import ConvBaseKernel

@@ -14,7 +14,7 @@ import numpy as np
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import conv, gemm_mixed, ukr
 from pydtconv.conv.activations import FUSED
-from pydtconv.conv.products import in_force
+from pydtconv.conv.matmul_precision import in_force
 from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing, sequence
 from pydtconv.kernels.cpu.activation import bind_unary, bind_unary_backward

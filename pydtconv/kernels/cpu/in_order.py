@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pydtconv.conv.bound import run, scratch
+from pydtconv.conv.bound_passes import run, scratch
 from pydtconv.kernels.base import Call, Pass, in_parts
 
 

@@ -15,7 +15,7 @@ from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in
 from pydtconv._ext import gemm as ext
 from pydtconv._ext import ukr
 from pydtconv.conv.activations import CODES
-from pydtconv.conv.bound import bind, run, scratch
+from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing

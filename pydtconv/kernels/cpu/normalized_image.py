@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext import norm as ext
-from pydtconv.conv.bound import AFTER_NORMALIZATION
+from pydtconv.conv.bound_passes import AFTER_NORMALIZATION
 from pydtconv.kernels.base import BackwardReductions, Call, Prologue
 from pydtconv.kernels.cpu.moments import moments_in
 from pydtconv.kernels.cpu.rows import rows_of

@@ -22,8 +22,8 @@ from pydtconv.trainers.data_adapters.arrays import (
 from pydtconv.trainers.data_adapters.workers import ahead
 from pydtconv.utils.dataset import PyDataset
 from pydtconv.utils.digest import sampled
+from pydtconv.utils.lazy_zeros import untouched
 from pydtconv.utils.random import next_seed
-from pydtconv.utils.untouched import untouched
 
 
 class StreamData:

@@ -10,7 +10,7 @@ import pytest
 from pydtconv import ops
 from pydtconv.graph import Graph, build_plan
 from pydtconv.graph.dump.layered import Drawing
-from pydtconv.graph.passes.table import PASSES
+from pydtconv.graph.passes.order import PASSES
 from pydtconv.ops.base import Spec
 from tests.disks import file_size_limit
 from tests.graph.networks import NETWORKS, trace

@@ -6,8 +6,8 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers, ops
 from pydtconv.conv import ConvProblem
-from pydtconv.conv.kept import kept, kept_besides
-from pydtconv.conv.table import TABLE
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.kept_transforms import kept, kept_besides
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.graph.plan import MemoryLimitError
 from pydtconv.ops.base import Spec

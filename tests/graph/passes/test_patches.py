@@ -10,7 +10,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import Split, applications, layers, ops
 from pydtconv.graph import Disk, Executor, Graph, Memory, MemoryLimitError, Offload, build_plan
-from pydtconv.graph.passes.borders import bounds, drawn, even, needed
+from pydtconv.graph.passes.patch_borders import bounds, drawn, even, needed
 from pydtconv.ops.base import Spec, Window
 from tests.graph.networks import NETWORKS, trace
 from tests.marks import slow

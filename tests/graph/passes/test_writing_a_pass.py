@@ -9,7 +9,7 @@ import pytest
 
 from pydtconv import ops
 from pydtconv.graph import Graph, build_plan
-from pydtconv.graph.passes.table import PASSES, STAGES
+from pydtconv.graph.passes.order import PASSES, STAGES
 from pydtconv.ops.base import Spec
 
 ROOT = Path(__file__).parents[3]

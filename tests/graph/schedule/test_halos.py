@@ -7,8 +7,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import config, layers
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.table import TABLE
 from pydtconv.graph.ir.graph import Graph, Thresholds
 from pydtconv.graph.schedule import halos
 from pydtconv.graph.schedule.asynchronous import check_asynchronous

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pydtconv import dtypes
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.kernels.base import Keepable
+from pydtconv.kernels.gpu.convolutions.choice import TABLE
 from pydtconv.kernels.gpu.convolutions.fourier import Fourier
-from pydtconv.kernels.gpu.convolutions.table import TABLE
 from pydtconv.ops.base import Spec
 
 #: passes that share spectra: which, who leaves them, who finds them

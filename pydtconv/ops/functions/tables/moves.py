@@ -19,7 +19,7 @@ from pydtconv.ops.functions.tables.making import Row, functions_of
 from pydtconv.ops.parts import exported
 from pydtconv.ops.table import Backward, Rule, no_gradient
 from pydtconv.serialization.budget import claim
-from pydtconv.utils.kept_arrays import KeptArrays
+from pydtconv.utils.array_cache import KeptArrays
 
 Shape = tuple[int, ...]
 

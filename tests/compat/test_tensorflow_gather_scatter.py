@@ -5,7 +5,8 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, function
-from pydtconv.compat.tensorflow import functions, image, places
+from pydtconv.compat.tensorflow import functions, image
+from pydtconv.compat.tensorflow import gather_scatter as gs
 from pydtconv.compat.tensorflow.arrays import array
 
 
@@ -35,38 +36,38 @@ def test_shapes_can_be_calculated_with(tf):
 
 def test_masks_of_several_axes_choose_elements():
     x, mask = values(3, 4, 5), np.arange(12).reshape(3, 4) % 3 == 0
-    np.testing.assert_array_equal(places.boolean_mask(x, mask), x[mask])
-    np.testing.assert_array_equal(places.boolean_mask(x, [True, False, True, False], axis=1), x[:, ::2])
+    np.testing.assert_array_equal(gs.boolean_mask(x, mask), x[mask])
+    np.testing.assert_array_equal(gs.boolean_mask(x, [True, False, True, False], axis=1), x[:, ::2])
     np.testing.assert_array_equal(
-        slope_of(lambda x: places.boolean_mask(x, mask), x), np.where(mask[..., None], x * 0 + 1, 0)
+        slope_of(lambda x: gs.boolean_mask(x, mask), x), np.where(mask[..., None], x * 0 + 1, 0)
     )
     with pytest.raises(
         ValueError, match=r"boolean_mask: mask: expected extents of \(3, 4, 5\) from axis 0 on, got \(2,\)"
     ):
-        places.boolean_mask(x, [True, False])
+        gs.boolean_mask(x, [True, False])
 
 
 def test_each_sample_is_gathered_by_its_own_indices():
     x = values(3, 4, 5)
     for index in np.array([[0, 3], [1, 1], [2, 0]]), np.array([[[0], [3]], [[1], [1]], [[2], [0]]]):
         expected = np.stack([sample[places_] for sample, places_ in zip(x, index, strict=True)])
-        np.testing.assert_array_equal(places.gather(x, index, axis=1, batch_dims=1, name="n"), expected)
-        np.testing.assert_array_equal(function(lambda x, i: places.gather(x, i, batch_dims=1))(x, index), expected)
+        np.testing.assert_array_equal(gs.gather(x, index, axis=1, batch_dims=1, name="n"), expected)
+        np.testing.assert_array_equal(function(lambda x, i: gs.gather(x, i, batch_dims=1))(x, index), expected)
     inputs, index = [keras.Input((4, 5)), keras.Input((2,), dtype="int32")], np.array([[0, 3], [1, 1], [2, 0]], "int32")
-    model = keras.Model(inputs, places.gather(*inputs, axis=1, batch_dims=1))
+    model = keras.Model(inputs, gs.gather(*inputs, axis=1, batch_dims=1))
     np.testing.assert_array_equal(model.predict([x, index], verbose=0), x[np.arange(3)[:, None], index])
 
 
 def test_elements_are_gathered_and_scattered_by_coordinates():
     x, index = values(3, 4, 5), np.array([[2, 1], [0, 3], [2, 1]])
-    np.testing.assert_array_equal(places.gather_nd(x, index), x[[2, 0, 2], [1, 3, 1]])
-    np.testing.assert_array_equal(places.gather_nd(x, [[1]]), x[[1]])
+    np.testing.assert_array_equal(gs.gather_nd(x, index), x[[2, 0, 2], [1, 3, 1]])
+    np.testing.assert_array_equal(gs.gather_nd(x, [[1]]), x[[1]])
     expected = np.zeros_like(x)
     np.add.at(expected, ([2, 0, 2], [1, 3, 1]), 1)
-    np.testing.assert_array_equal(slope_of(lambda x: places.gather_nd(x, index), x), expected)
-    np.testing.assert_array_equal(places.scatter_nd([[1], [3], [1]], np.float32([9, 8, 1]), [5]), [0, 10, 0, 8, 0])
-    np.testing.assert_array_equal(places.tensor_scatter_nd_update(x[0, 0], [[4]], np.float32([7]))[3:], [x[0, 0, 3], 7])
-    np.testing.assert_array_equal(places.sequence_mask([1, 3], dtype="float32"), [[1, 0, 0], [1, 1, 1]])
+    np.testing.assert_array_equal(slope_of(lambda x: gs.gather_nd(x, index), x), expected)
+    np.testing.assert_array_equal(gs.scatter_nd([[1], [3], [1]], np.float32([9, 8, 1]), [5]), [0, 10, 0, 8, 0])
+    np.testing.assert_array_equal(gs.tensor_scatter_nd_update(x[0, 0], [[4]], np.float32([7]))[3:], [x[0, 0, 3], 7])
+    np.testing.assert_array_equal(gs.sequence_mask([1, 3], dtype="float32"), [[1, 0, 0], [1, 1, 1]])
 
 
 def test_sums_and_products_without_the_element_itself():

@@ -10,6 +10,7 @@ import numpy as np
 from pydtconv._ext import conv as ext
 from pydtconv._ext import ukr
 from pydtconv.conv.activations import CODES, FUSED, OF_NORMALIZED
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.arrays import (
     as_planes,
     check_array,
@@ -22,7 +23,6 @@ from pydtconv.conv.arrays import (
 )
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
-from pydtconv.conv.table import TABLE
 
 #: mean, scale and beta (ci,) of an image, and the activation that follows (AFTER_NORMALIZATION); beta may be None
 Normalization = tuple[np.ndarray, np.ndarray, np.ndarray | None, str | None]

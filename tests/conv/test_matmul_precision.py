@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from pydtconv import config, conv, dtypes, microkernels
-from pydtconv.conv import ConvProblem, products, timings
-from pydtconv.conv.bound import bind, run
+from pydtconv.conv import ConvProblem, matmul_precision, timings
+from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv.bound_passes import bind, run
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import choose, explain, ranking, workspace_bytes
-from pydtconv.conv.table import TABLE
 from tests.conv.cases import case_of, random_problem, random_problem_of, tolerance
 from tests.conv.test_bfloat16 import CASES, KERNELS
 from tests.marks import slow
@@ -29,7 +29,7 @@ def _as_before():
 @pytest.fixture
 def amx(monkeypatch):
     """As if AMX were active, wherever the test runs."""
-    monkeypatch.setattr(products, "reason", lambda: None)
+    monkeypatch.setattr(matmul_precision, "reason", lambda: None)
 
 
 def check(p, names=NAMES):
@@ -137,8 +137,8 @@ def test_the_precision_chooses(amx):
         assert timings.key(P, "forward") != key
         assert other not in conv.algorithms(P, "forward")
         assert conv.algorithms(double, "forward") == before
-        assert not set(ranking(P, "forward", "strict", products.in_force())) & set(NAMES)
-        assert name in products.described() or "where they are faster" in products.described()
+        assert not set(ranking(P, "forward", "strict", matmul_precision.in_force())) & set(NAMES)
+        assert name in matmul_precision.described() or "where they are faster" in matmul_precision.described()
     assert choose(P, "forward", "direct_bf16x3").why == "asked for"
     assert "multiplies float32 as bfloat16, got float64" in str(explain(double, "forward")["direct_bf16x3"])
 
@@ -149,7 +149,7 @@ def test_without_amx_all_is_as_highest():
     config.set_float32_matmul_precision("high")
     assert conv.algorithms(P, "forward") == before
     assert "only amx_bf16 makes products of bfloat16 faster" in str(explain(P, "forward")["direct_bf16x3"])
-    assert products.described().startswith("high, computed as highest: only amx_bf16")
+    assert matmul_precision.described().startswith("high, computed as highest: only amx_bf16")
 
 
 def test_medium_allows_large_tiles_on_every_cpu():
@@ -169,7 +169,7 @@ def test_medium_allows_large_tiles_on_every_cpu():
         assert reason is None or f"precision('medium') allows it, {precision!r} is active" in reason
     assert reason is None
     assert "allowed in float32 alone, got float64" in explain(double, "forward")["winograd_large"]
-    assert products.described().startswith(
+    assert matmul_precision.described().startswith(
         "medium, large tiles in Winograd's convolutions; all else computed as highest"
     )
     with pytest.raises(ValueError, match="winograd_large has passes for float32 and float64 only"):

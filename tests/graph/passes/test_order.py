@@ -8,7 +8,7 @@ import pytest
 
 from pydtconv.graph import build_plan
 from pydtconv.graph.passes.graph_pass import GraphPass, check_table, run_passes
-from pydtconv.graph.passes.table import PASSES, STAGES
+from pydtconv.graph.passes.order import PASSES, STAGES
 from tests.graph.networks import NETWORKS, trace
 from tests.graph.tables import without
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from pydtconv._ext import conv as ext
 from pydtconv.conv import bases, calibrated, timings
+from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.conv.table import TABLE
 
 #: bases of backward_weights that are tried for both passes, within so many times the best one's time
 TRIED, NEAR = 16, 1.25

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pydtconv.utils.untouched import untouched
+from pydtconv.utils.lazy_zeros import untouched
 
 
 def resident(array):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from pydtconv.utils.kept_arrays import KeptArrays
+from pydtconv.utils.array_cache import KeptArrays
 
 
 def test_the_last_arrays_stay_as_long_as_there_is_room():
