@@ -108,11 +108,16 @@ def _holds(wide: str, narrow: str) -> bool:
 
 
 def _narrow_inputs(graph: Graph) -> None:
-    """Makes inputs bfloat16 that are read as nothing else."""
+    """Makes inputs of floats bfloat16 that are read as nothing else; integers are rounded as such."""
     readers, ends = consumers(graph), results(graph)
     for name, tensor in graph.inputs.items():
         casts = readers.get(tensor, [])
-        if tensor in ends or not casts or any(node.op != Cast(BFLOAT16) for node in casts):
+        if (
+            tensor.dtype not in FLOATING
+            or tensor in ends
+            or not casts
+            or any(node.op != Cast(BFLOAT16) for node in casts)
+        ):
             continue
         narrow = Tensor(graph, Spec(tensor.shape, BFLOAT16), tensor.name)
         graph.inputs[name] = narrow

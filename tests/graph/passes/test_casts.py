@@ -189,3 +189,12 @@ def test_gradients_of_a_variable_read_many_times_are_added_in_float32():
     memory = Memory()
     Executor(build_plan(graph), memory).run({"x": np.array([[256.0, 512]] + [[1, 1]] * 4, "float32")})
     np.testing.assert_array_equal(memory.store.gradient_of(w), [260, 516])  # 256 + 1 is no bfloat16
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool"])
+def test_integers_are_fed_as_such(dtype):
+    graph = Graph()
+    with graph:
+        graph.outputs = {"y": ops.cast(BF16(graph.input("x", Spec((3,), dtype))), "float32")}
+    fed = np.array([1.75, 0, 7.25], "float32")
+    np.testing.assert_array_equal(run(graph, x=fed)["y"], fed.astype(dtype).astype("float32"))
