@@ -10,7 +10,7 @@ Parameters are inputs like all others: `Conv(...)(x, kernel, bias)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -181,6 +181,18 @@ class Op:
     def name(self) -> str:
         """Lower-case kind of the operator, as tables and traces show it."""
         return type(self).__name__.lower()
+
+    @property
+    def exactly(self) -> Hashable:
+        """What it shares with operators that do the same, not with those of 0.0 and -0.0, or 1 and True.
+
+        With attributes that have no hash, arrays and lists, it shares nothing with others.
+        """
+        try:
+            hash(self)
+        except TypeError:
+            return object()
+        return self, repr(vars(self))
 
     def given_extents(self) -> dict[str, Any]:
         """The values of `extent_fields`, by name."""

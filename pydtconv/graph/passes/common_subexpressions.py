@@ -24,7 +24,7 @@ def merge_equal_nodes(graph: Graph) -> None:
     kept: list[Node] = []
     for node in graph.nodes:
         node.inputs = tuple(instead.get(tensor, tensor) for tensor in node.inputs)
-        key = (node.op, node.device, *node.inputs, *(tensor.spec for tensor in node.outputs))
+        key = (node.op.exactly, node.device, *node.inputs, *(tensor.spec for tensor in node.outputs))
         same = first.setdefault(key, node) if _is_pure(node) and state.isdisjoint(node.inputs) else node
         if same is node or not apart.isdisjoint((*same.outputs, *node.outputs)):
             kept.append(node)
@@ -36,10 +36,4 @@ def merge_equal_nodes(graph: Graph) -> None:
 
 def _is_pure(node: Node) -> bool:
     """Whether equal inputs give equal outputs, and nothing else happens."""
-    if node.op.draws or node.op.updates or not node.op.replayable or narrows_trained(node):
-        return False
-    try:
-        hash(node.op)
-    except TypeError:  # an attribute is an array or a list
-        return False
-    return True
+    return not (node.op.draws or node.op.updates or not node.op.replayable or narrows_trained(node))

@@ -36,7 +36,7 @@ def key_of(graph: Graph) -> Hashable:
 
     fed = tuple((name, tensor.spec, number(tensor)) for name, tensor in graph.inputs.items())
     nodes = tuple(
-        (node.op, node.stream, tuple(map(number, node.inputs)), tuple(map(number, node.outputs)))
+        (node.op.exactly, node.stream, tuple(map(number, node.inputs)), tuple(map(number, node.outputs)))
         for node in graph.nodes
     )
     ends = tuple((name, number(tensor)) for name, tensor in (*graph.outputs.items(), *graph.gradients.items()))
