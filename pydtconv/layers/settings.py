@@ -2,10 +2,10 @@
 
 A plan holds the values that it was traced with.  Where one changes between steps (`layer.beta = 0.5` in a callback),
 the next step is traced with the new one; plans of values that come again are kept.  Which names count is seen in the
-code: those that a method of a user's class mentions, or the `call` of a class of pydtconv.  What is added to a
+code: those that a method mentions, and all that the `__init__` of a class of pydtconv does.  What is added to a
 Sequential and taken off counts, too (its `_pydt_edits`), what is frozen and thawed, and in which dtype a layer
-computes.  Of lists, tuples, dicts and arrays it is seen when others take their place, and when one of their items is
-set; what NumPy writes into an array is not.
+computes.  Of functions and other objects that are called, and of lists, tuples, dicts and arrays it is seen when others
+take their place, and of lists and dicts when one of their items is set; what NumPy writes into an array is not.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from pydtconv.layers import structure
 
 _PLAIN = (bool, int, float, complex, str, types.NoneType, np.generic)
 #: methods that make an object, which a step does not call, and what layers keep of themselves
-_OTHER = ("__init__", "build", "get_config", "from_config", "compile", "fit", "on_epoch_end", "on_epoch_begin")
+OTHER = ("__init__", "build", "get_config", "from_config", "compile", "fit", "on_epoch_end", "on_epoch_begin")
 _OWN = frozenset({"built", "name", "stop_training", "supports_masking"})
 _missing = object()
 #: items of a list or a dict, and elements of an array, that are looked at
 _LARGEST = 256
 
 _names: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
-#: a number for each function; another one never gets it, as it may get the address of one that is gone
-_functions: weakref.WeakKeyDictionary[types.FunctionType, int] = weakref.WeakKeyDictionary()
+#: a number for each object that is called, by its address, which another one may get when it is gone
+_called: dict[int, tuple[Any, int]] = {}
 _numbers = count()
+
+
+def is_ours(code: Any) -> bool:
+    """Whether a class or a function is pydtconv's own."""
+    return (code.__module__ or "").startswith("pydtconv.")
 
 
 def is_plain(value: Any) -> bool:
@@ -45,8 +50,20 @@ def is_plain(value: Any) -> bool:
     )
 
 
-def _counts(value: Any) -> bool:
-    return isinstance(value, types.FunctionType) or is_plain(value)
+def counts(value: Any) -> bool:
+    return callable(value) or is_plain(value)
+
+
+def _number(value: Any) -> int:
+    """What tells an object from all others."""
+    key = id(value)
+    if key not in _called:
+        try:
+            holder: Any = weakref.ref(value, lambda _: _called.pop(key, None))
+        except TypeError:  # nothing can refer to it weakly
+            holder = value
+        _called[key] = holder, next(_numbers)
+    return _called[key][1]
 
 
 def _told(value: Any) -> str:
@@ -57,9 +74,7 @@ def _told(value: Any) -> str:
         return f"{{{', '.join(f'{key!r}: {_told(item)}' for key, item in value.items())}}}"
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_told, value))})"
-    if isinstance(value, types.FunctionType):
-        return f"function {_functions.setdefault(value, next(_numbers))}"
-    return f"{type(value).__name__} {value!r}"
+    return f"called {_number(value)}" if callable(value) else f"{type(value).__name__} {value!r}"
 
 
 def names_read(kind: type) -> frozenset[str]:
@@ -68,12 +83,12 @@ def names_read(kind: type) -> frozenset[str]:
     if found is None:
         names: set[str] = set()
         for each in kind.__mro__:
-            ours = each.__module__.split(".")[0] == "pydtconv"
+            ours = is_ours(each)
             for name, member in vars(each).items():
-                if name == "call" if ours else name not in _OTHER:
+                if name not in OTHER or (ours and name == "__init__"):  # functions of pydtconv read from layers, too
                     for part in (member, *(getattr(member, way, None) for way in ("fget", "__func__", "_call"))):
                         names.update(_mentioned(getattr(part, "__code__", None)))
-        found = _names[kind] = frozenset(names - _OWN)
+        found = _names[kind] = frozenset(name for name in names - _OWN if not name.startswith("_pydt_"))
     return found
 
 
@@ -86,14 +101,14 @@ def _mentioned(code: Any) -> set[str]:
 def note(layer: Any, name: str, value: Any) -> None:
     """The attribute is going to be set.  One that a trace has set (`self.calls += 1`) does not count any more."""
     old = layer.__dict__.get(name, _missing)
-    if old is value or not _counts(value) or name not in names_read(type(layer)):
+    if old is value or name not in names_read(type(layer)) or not (counts(value) or counts(old)):
         return
     if tracing.current() is not None:
         own = layer.__dict__.get("_pydt_set_by_itself", frozenset())
         if name not in own:
             object.__setattr__(layer, "_pydt_set_by_itself", own | {name})
             structure.changed()
-    elif not _counts(old) or _told(old) != _told(value):
+    elif not (counts(value) and counts(old)) or _told(old) != _told(value):
         structure.changed()
 
 
@@ -121,6 +136,6 @@ def _number_of(model: Any) -> int:
         found.append((place, "trainable", bool, (layer.trainable, *(v.trainable for v in layer._pydt_own_variables()))))
         names = names_read(type(layer)).difference(values.get("_pydt_set_by_itself", ()))
         for name in sorted(names.intersection(values)):
-            if _counts(values[name]):
+            if counts(values[name]):
                 found.append((place, name, _told(values[name])))
     return int.from_bytes(hashlib.blake2b(repr(found).encode(), digest_size=16).digest())

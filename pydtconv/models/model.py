@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType
@@ -13,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
-from pydtconv.layers import structure
+from pydtconv.layers import settings, structure
 from pydtconv.layers.input_spec import check_inputs
 from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor
+from pydtconv.layers.symbolic import KerasTensor, Operation
 from pydtconv.models.functional_config import functional_config, functional_from_config
 from pydtconv.models.network import Network, cut_at
 from pydtconv.models.state_tree import set_state_tree, state_tree
@@ -24,6 +25,9 @@ from pydtconv.models.summary import print_summary
 from pydtconv.serialization.objects import serialize_keras_object
 from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.trainers import Trainer
+
+#: members of classes that do not run in a call
+_NOT_CALLED = (*settings.OTHER, "__dict__", "__weakref__")
 
 
 class Model(Trainer, Layer):
@@ -440,11 +444,29 @@ def _runs_no_code_of_users(model: Model) -> bool:
 
 
 def _is_ours(layer: Any) -> bool:
-    """Whether a call of a layer runs the code of this package alone; operators that users write run in the plan."""
+    """Whether a call of a layer runs the code of this package alone; operators that users write run in the plan.
+
+    The numbers of a regularizer may change, which nobody notes.
+    """
     network = getattr(layer, "_pydt_network", None)
     called = [layer, *(() if network is None else network.operations)]
     given = [(node.args, node.kwargs) for node in (network.nodes if network else ())]
-    values = [*tree.flatten(given), *(value for each in called for value in vars(each).values())]
-    functions = [value for value in values if isinstance(value, FunctionType)]
-    functions += [getattr(type(each), name) for each in called for name in ("call", "__call__")]
-    return all(function.__module__.startswith("pydtconv.") for function in functions)
+    read = (vars(each) for each in called if not isinstance(each, Model))
+    values = [*tree.flatten(given), vars(layer).get("call"), *(value for each in read for value in each.values())]
+    functions = (value for value in values if callable(value) and not isinstance(value, Operation))
+    return (
+        layer.activity_regularizer is None
+        and all(settings.is_ours(each if isinstance(each, FunctionType) else type(each)) for each in functions)
+        and not any(map(_has_own_code, {kind for each in called for kind in type(each).__mro__}))
+    )
+
+
+def _has_own_code(kind: type) -> bool:
+    """Whether a class of a user has what may run in a call."""
+    if settings.is_ours(kind) or kind.__module__ in sys.stdlib_module_names:
+        return False
+    return any(
+        not (name in _NOT_CALLED or (hasattr(Trainer, name) and not hasattr(Layer, name)))
+        and (callable(member) or hasattr(member, "__get__"))
+        for name, member in vars(kind).items()
+    )

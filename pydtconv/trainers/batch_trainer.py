@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import replica, tree
+from pydtconv import config, replica, tree
 from pydtconv._ext.runtime import rouse_threads
 from pydtconv.engine import limits
 from pydtconv.graph import Plan
@@ -83,8 +83,7 @@ class BatchTrainer(Compilable):
                 assert targets is not None
                 y, weights = targets.fed(batch.y), targets.weights(batch.sample_weight)
                 results = step.run(tree.flatten(batch.x), y, weights)
-        if results.added is not None:
-            results.added.show(self)
+        results.added.show(self)
         return results
 
     def _pydt_predict_batch(self, batch: Batch) -> Any:
@@ -99,7 +98,8 @@ class BatchTrainer(Compilable):
     def _pydt_called_on(self, x: Any) -> Any:
         """The outputs for arrays by the step of `predict`; None where a call on them is to be traced by itself.
 
-        So it is for large arrays, for the step keeps its arena, and while a step of the model runs.
+        So it is for large arrays, for the step keeps its arena, while a step of the model runs, and where random
+        numbers are drawn: each call draws from the seed that holds then.  Calls on arrays run on the CPU.
         """
         leaves = tree.flatten(x)
         floats = all(type(leaf) is np.ndarray and leaf.dtype.kind == "f" and leaf.size for leaf in leaves)
@@ -107,13 +107,14 @@ class BatchTrainer(Compilable):
             return None
         if {leaf.shape[:1] for leaf in leaves} != {leaves[0].shape[:1]} or not leaves[0].ndim:
             return None
-        if self.run_eagerly or replica.current().size > 1 or self._pydt_steps.workspace.runs:
+        here = config.device() == "cpu" and replica.current().size == 1 and self.split is None
+        if self.run_eagerly or not here or self._pydt_steps.workspace.runs:
             return None
         batch = Batch(x, None, None, len(leaves[0]))
         with limits.limited():
             step = self._pydt_steps.step("predict", batch, None)
-            if any(step.traced.masks):  # which go with the outputs of a call
-                return None
+            if any(step.traced.masks) or any(node.op.draws for node in step.traced.graph.nodes):
+                return None  # masks go with the outputs of a call
             results = self._pydt_run("predict", batch, step)
         for update in results.updates:
             update.run(1.0)

@@ -43,9 +43,9 @@ class Results:
     loss: float | None
     losses: dict[str, float]
     predictions: Any
+    added: AddedLosses
     applied: bool = False
     updates: Sequence[Update] = ()
-    added: AddedLosses | None = None
 
 
 def _what_is_in(variable: Variable) -> Any:
@@ -94,7 +94,7 @@ class StepFunction:
             predictions=tree.map_structure(self._prediction(found), traced.predictions),
             applied=self.executor.plan.applies_gradients,
             updates=[each.filled({**inputs, **found}) for each in traced.updates],
-            added=AddedLosses(traced.owners, [found[name].copy() for name in traced.added]) if traced.added else None,
+            added=AddedLosses(traced.owners, [found[name].copy() for name in traced.added]),
         )
 
     def _prediction(self, found: Mapping[str, np.ndarray]) -> Callable[[str], np.ndarray]:

@@ -108,7 +108,7 @@ def _note_added(traced: Traced, whole: bool) -> None:
     for i, tensor in enumerate(traced.graph.losses if whole else ()):
         traced.added.append(f"added{i}")
         traced.graph.outputs[traced.added[-1]] = ops.cast(tensor, real(tensor.dtype))
-    traced.owners = list(traced.graph.loss_owners)
+    traced.owners = list(traced.graph.loss_owners) if whole else []
 
 
 def _trace_losses(model: Any, kind: str, batch: Batch, targets: Targets, traced: Traced, x: Any, y_pred: Any) -> None:

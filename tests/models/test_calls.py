@@ -1,9 +1,12 @@
 """Calls of models on arrays: from the plan of `predict`, where they run no code of users."""
 
+import functools
+
 import numpy as np
+import pytest
 
 import pydtconv
-from pydtconv import layers
+from pydtconv import layers, regularizers
 
 
 def _small():
@@ -78,3 +81,100 @@ def test_large_calls_keep_no_arena_and_calls_within_a_step_are_calls():
     expected = np.array(model(x))
     with model._pydt_steps.workspace.running():
         np.testing.assert_allclose(model(x), expected, rtol=1e-6)
+
+
+class Factor:
+    """Code of a user's that is called, in all ways."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x, *, training=None):
+        self.calls += 1
+        return x * float(self.calls)
+
+    def method(self, x):
+        return self(x)
+
+
+class Helped(layers.Rescaling):
+    """A user's class whose `call` is that of the layer, and runs what is its own."""
+
+    factor = Factor()
+
+    @property
+    def scale(self):
+        return float(self.factor.method(1.0))
+
+    @scale.setter
+    def scale(self, value):
+        pass
+
+
+@pytest.mark.parametrize(
+    "layer_of",
+    [
+        lambda factor: layers.Activation(factor),
+        lambda factor: layers.Activation(factor.method),
+        lambda factor: layers.Activation(functools.partial(factor, training=None)),
+        lambda factor: Helped(1.0),
+    ],
+    ids=["object", "method", "partial", "property"],
+)
+def test_code_of_users_that_is_no_function_runs_in_each_call(layer_of):
+    factor, x = Factor(), np.ones((2, 3), "float32")
+    model = pydtconv.Sequential([pydtconv.Input((3,)), layer_of(factor)])
+    found = [float(model(x)[0, 0]) for _ in range(3)]
+    assert np.ptp(np.diff(found)) == 0
+    assert np.diff(found)[0] >= 1
+
+
+def test_what_a_layer_calls_may_become_any_object():
+    layer, x = layers.Dense(2, kernel_initializer="ones"), np.ones((2, 3), "float32")
+    model = pydtconv.Sequential([pydtconv.Input((3,)), layer])
+    np.testing.assert_array_equal(model(x), 3)
+    for _ in range(2):
+        factor = layer.activation = Factor()
+        for call in (model, lambda x: model.predict(x, verbose=0)):
+            np.testing.assert_array_equal(call(x), 3 * factor.calls)
+    layer.call = lambda x, training=None: 7 * x
+    for call in (model, lambda x: model.predict(x, verbose=0)):
+        np.testing.assert_array_equal(call(x), 7)
+
+
+def test_losses_are_those_of_the_last_call():
+    layer, x = layers.Dense(2, activity_regularizer=regularizers.L2(0.5)), np.ones((1, 3), "float32")
+    model = pydtconv.Sequential([pydtconv.Input((3,)), layer])
+    for weight in (0.5, 1.0):
+        layer.activity_regularizer.l2 = weight
+        y = model(x)
+        np.testing.assert_allclose(model.losses, [weight * _squares(y)], rtol=1e-6)
+    for call in (model, lambda x: model.predict(x, verbose=0)):
+        layer.activity_regularizer = regularizers.L2(2.0)
+        y = call(x)
+        np.testing.assert_allclose(model.losses, [2 * _squares(y)], rtol=1e-6)
+        layer.activity_regularizer = None
+        call(x)
+        assert model.losses == []
+
+
+def _squares(y):
+    return float(np.sum(np.square(y)))
+
+
+def test_calls_draw_the_numbers_of_calls():
+    x, found = np.ones((2, 200), "float32"), []
+    for as_step in (True, False):
+        inputs = pydtconv.Input((200,))
+        model = pydtconv.Model(inputs, layers.Dropout(0.5, seed=5)(inputs, training=True))
+        model.run_eagerly = not as_step
+        found.append([model(x) for _ in range(3)])
+    np.testing.assert_array_equal(*found)
+    assert np.ptp(found[0], axis=0).any()
+
+
+def test_calls_on_arrays_need_no_kernel_of_a_device():
+    inputs, x = pydtconv.Input((5,)), np.ones((2, 5), "float32")
+    model = pydtconv.Model(inputs, pydtconv.ops.cumsum(inputs, axis=1))
+    with pydtconv.device("host"):
+        np.testing.assert_array_equal(model(x), np.cumsum(x, 1))

@@ -23,7 +23,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("first, second", PAIRS.values(), ids=list(PAIRS))
+@pytest.mark.parametrize(("first", "second"), PAIRS.values(), ids=list(PAIRS))
 def test_numbers_that_compare_equal_are_told_apart(first, second, monkeypatch):
     monkeypatch.setattr(executor, "_PLANS", Kept(in_variables=True))
     expected = run_once(second, [X])

@@ -1,0 +1,29 @@
+"""Attributes of layers that change after a step was traced."""
+
+import pytest
+
+import pydtconv
+from pydtconv.layers import settings
+from tests.layers.test_constructor_arguments import ENDINGS, LAYERS, SEPARATE, base_of, variants_of
+
+#: arguments that weights are made by, names, and dtypes, which are policies
+NOT_READ = ("name", "dtype", "weights")
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if name != "StringLookup"])
+@pytest.mark.filterwarnings("ignore")
+def test_attributes_that_a_constructor_sets_are_seen_when_they_change(name):
+    arguments, shapes = base_of(name)
+    layer, inputs = LAYERS[name](**arguments), [pydtconv.Input(shape[1:]) for shape in shapes]
+    layer(*inputs) if len(inputs) == 1 or name in SEPARATE else layer(inputs)
+    for argument, others, _ in variants_of(name):
+        makes = argument in NOT_READ or (argument.endswith(tuple(ENDINGS)) and argument != "activity_regularizer")
+        other = None if makes else vars(LAYERS[name](**others)).get(argument)
+        now = vars(layer).get(argument)
+        if other is None or not settings.counts(other) or repr(other) == repr(now):
+            continue
+        before = settings.of_model(layer)
+        setattr(layer, argument, other)
+        assert settings.of_model(layer) != before, argument
+        setattr(layer, argument, now)
+        assert settings.of_model(layer) == before, argument
