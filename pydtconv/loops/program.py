@@ -54,15 +54,16 @@ class Program:
         self.workspace: Workspace = recording.workspace
         self.inputs = list(inputs)
         self.result = tree.map_structure(recording.inner, result)
-        self._ends = {leaf for leaf in tree.flatten(self.result) if isinstance(leaf, Tensor)}
+        #: in their order, in which processes that have parts of images put them together
+        self._ends = dict.fromkeys(leaf for leaf in tree.flatten(self.result) if isinstance(leaf, Tensor))
         self._stages: list[_Stage] = []
         self._told: str | None = None
         self._bind(recording)
 
     def _bind(self, recording: Recording) -> None:
         """Plans the stages, the last one first: what each is asked for follows from those behind it."""
-        asked = dict.fromkeys(self._ends)
-        self._own_steps, own = _own_steps(recording, self._ends)
+        asked = dict(self._ends)
+        self._own_steps, own = _own_steps(recording, self._ends.keys())
         for stage in range(recording.stage, -1, -1):
             actions = recording.actions[stage]
             direct = _direct(recording, stage, asked)

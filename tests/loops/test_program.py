@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import GradientTape, layers, ops
+from pydtconv import GradientTape, function, layers, ops
+from pydtconv.loops import program
 from tests.loops.small_models import IMAGES, LABELS, Own, network, trained
 
 
@@ -232,3 +233,12 @@ def test_a_loss_that_is_an_attribute_stays_where_compile_is_given_none():
     np.testing.assert_allclose(model.fit(x, y, verbose=0).history["loss"], [expected], rtol=1e-5)
     model.compile("sgd", "mse")
     assert model.loss == "mse"
+
+
+def test_results_are_asked_for_in_their_order(monkeypatch):
+    """Processes with parts of images put them together one after the other."""
+    asked, parts_of = [], program.parts_of
+    monkeypatch.setattr(program, "parts_of", lambda *args: (asked.append(args[2]), parts_of(*args))[1])
+    found = function(lambda x: [x[:n] * 2.0 for n in range(1, 40)])(np.ones((40, 2), "float32"))
+    assert [len(each) for each in found] == list(range(1, 40))
+    assert [tensor.shape[0] for tensor in asked[0]] == list(range(1, 40))
