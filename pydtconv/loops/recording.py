@@ -62,7 +62,8 @@ class Recording(Graph):
         self._fed: dict[int, tuple[Any, Tensor]] = {}
         self._places: dict[Node, int] = {}
         self._given: dict[Tensor, Derivative] = {}
-        self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        #: by their ids, in the order in which they came, so that steps which do the same have the same plans
+        self._handles: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self._owned: list[tuple[Any, Tensor]] = []
         self._draws = 0
         self._versions: dict[tuple[int, int], int] = {}
@@ -158,7 +159,7 @@ class Recording(Graph):
     def handle(self, tensor: Tensor) -> Handle:
         """What Python code gets for a tensor."""
         found = Handle(tensor)
-        self._handles.add(found)
+        self._handles[id(found)] = found
         return found
 
     def inner(self, value: Any) -> Any:
@@ -369,7 +370,7 @@ class Recording(Graph):
             self._closed = False
             self.let_go()
             return
-        wanted = {handle.tensor: None for handle in self._handles if self.stage_of(handle.tensor) == stage}
+        wanted = {handle.tensor: None for handle in self._handles.values() if self.stage_of(handle.tensor) == stage}
         fused = {tensor: None for action in self.actions[stage] for tensor in action.tensors()}
         with tracing.paused(), tracing.running():
             run_stage(self, stage, list(wanted), list(fused))
@@ -386,11 +387,11 @@ class Recording(Graph):
         if over:
             for kept_for_tapes in self._fed, self.watched, self.carried:
                 kept_for_tapes.clear()
-        alive = {handle.tensor for handle in self._handles}
+        alive = {handle.tensor for handle in self._handles.values()}
         kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
         values = self.values.copy()  # a handle may go at any time
         self.values = {tensor: value for tensor, value in values.items() if tensor in kept}
-        for handle in [each for each in self._handles if not each.takes_value_along] if over else ():
+        for handle in [each for each in self._handles.values() if not each.takes_value_along] if over else ():
             handle.takes_value_along = True
             weakref.finalize(handle, self._handle_gone, handle.tensor).atexit = False
 
@@ -399,7 +400,7 @@ class Recording(Graph):
         stage = self.stage
         read = [x for node in self.nodes[self.starts[stage] :] for x in node.inputs]
         read += [x for action in self.actions[stage] for x in action.tensors()]
-        if not any(x is tensor for x in (*read, *(handle.tensor for handle in self._handles))):
+        if not any(x is tensor for x in (*read, *(handle.tensor for handle in self._handles.values()))):
             self.values.pop(tensor, None)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import GradientTape, ops
+from pydtconv.engine import workspace
 from tests.loops.small_models import X, dense
 
 
@@ -56,3 +57,18 @@ def test_a_plan_is_of_the_precision_in_force():
     finally:
         keras.config.set_conv_precision("fast")
     assert counts[1] == counts[0] + 1 == counts[2]
+
+
+def test_steps_of_a_loop_with_several_results_have_one_plan(monkeypatch):
+    planned, plan = [], workspace.planned
+    monkeypatch.setattr(workspace, "planned", lambda *args, **kwargs: (planned.append(1), plan(*args, **kwargs))[1])
+    w, others = keras.Variable(np.ones((3, 2), "float32")), []
+    for step in range(20):
+        others.append([object() for _ in range(7 * step)])  # objects lie elsewhere in each step
+        with GradientTape() as tape:
+            y = ops.matmul(np.ones((4, 3), "float32"), w)
+            parts = [y * float(n) for n in range(6)]
+            loss = ops.mean(sum(parts) ** 2)
+        assert np.isfinite(np.asarray(tape.gradient(loss, w))).all()
+        assert [float(ops.max(part)) for part in parts] == [3.0 * n for n in range(6)]
+    assert len(planned) <= 3
