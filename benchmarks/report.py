@@ -18,8 +18,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydtconv.utils.machine import cpu_kind
-from pydtconv.utils.whole_file import write_alone
+from pydtconv.files.whole_file import write_alone
+from pydtconv.support.machine import cpu_kind
 
 RESULTS = Path(__file__).parent / "results"
 Row = Mapping[str, object]

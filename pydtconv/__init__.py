@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pydtconv.dtype_policies import FloatDTypePolicy as FloatDTypePolicy
     from pydtconv.graph.ir.variable import Variable as Variable
     from pydtconv.graph.passes.split import Split as Split
+    from pydtconv.layers.base.input_spec import InputSpec as InputSpec
+    from pydtconv.layers.base.layer import Layer as Layer
+    from pydtconv.layers.base.symbolic import KerasTensor as KerasTensor
+    from pydtconv.layers.base.symbolic import Operation as Operation
     from pydtconv.layers.input_layer import Input as Input
-    from pydtconv.layers.input_spec import InputSpec as InputSpec
-    from pydtconv.layers.layer import Layer as Layer
-    from pydtconv.layers.symbolic import KerasTensor as KerasTensor
-    from pydtconv.layers.symbolic import Operation as Operation
     from pydtconv.loops.tape import GradientTape as GradientTape
     from pydtconv.models.model import Functional as Functional
     from pydtconv.models.model import Model as Model
@@ -72,13 +72,13 @@ _NAMES = {
     "GradientTape": "loops.tape",
     "Initializer": "initializers",
     "Input": "layers.input_layer",
-    "InputSpec": "layers.input_spec",
-    "KerasTensor": "layers.symbolic",
-    "Layer": "layers.layer",
+    "InputSpec": "layers.base.input_spec",
+    "KerasTensor": "layers.base.symbolic",
+    "Layer": "layers.base.layer",
     "Loss": "losses",
     "Metric": "metrics",
     "Model": "models.model",
-    "Operation": "layers.symbolic",
+    "Operation": "layers.base.symbolic",
     "Optimizer": "optimizers",
     "Regularizer": "regularizers",
     "Sequential": "models.sequential",

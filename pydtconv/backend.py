@@ -13,12 +13,12 @@ from pydtconv.config import (
     set_floatx,
     set_image_data_format,
 )
-from pydtconv.layers.symbolic import is_keras_tensor
+from pydtconv.layers.base.symbolic import is_keras_tensor
 from pydtconv.naming import get_uid
-from pydtconv.ops.table import promoted
+from pydtconv.ops.table_op import promoted
 from pydtconv.suggest import refusal
-from pydtconv.utils.sequences import standardize_dtype
-from pydtconv.utils.session import clear_session
+from pydtconv.support.sequences import standardize_dtype
+from pydtconv.support.session import clear_session
 
 
 def int_shape(x: Any) -> tuple[int | None, ...]:

@@ -14,8 +14,8 @@ import numpy as np
 from pydtconv import config, ops
 from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.graph.ir.graph import current_graph
-from pydtconv.ops.functions.tables import drawing
-from pydtconv.ops.functions.tables.drawing import SeedGenerator
+from pydtconv.ops.functions.tables import random
+from pydtconv.ops.functions.tables.random import SeedGenerator
 from pydtconv.suggest import refusal
 
 # fmt: off
@@ -55,7 +55,7 @@ def _drawn(kind: str, shape: Sequence[int], dtype: Any, seed: Any, **parameters:
 def normal(shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None) -> Any:
     """Normally distributed numbers."""
     y = _noise(shape, dtype, seed)
-    return drawing.normal(shape, mean, stddev, dtype, seed) if y is None else _in_dtype(y * stddev + mean, dtype)
+    return random.normal(shape, mean, stddev, dtype, seed) if y is None else _in_dtype(y * stddev + mean, dtype)
 
 
 def _uniform(shape: Sequence[int], dtype: Any, seed: Any) -> Any:
@@ -75,7 +75,7 @@ def uniform(shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtyp
     """Numbers from minval up to maxval."""
     y = _uniform(shape, dtype, seed)
     if y is None:
-        return drawing.uniform(shape, minval, maxval, dtype, seed)
+        return random.uniform(shape, minval, maxval, dtype, seed)
     return _in_dtype(y * (maxval - minval) + minval, dtype)
 
 
@@ -83,7 +83,7 @@ def randint(shape: Sequence[int], minval: int, maxval: int, dtype: Any = "int32"
     """Integers from minval up to maxval - 1."""
     y = _uniform(shape, None, seed)
     if y is None:
-        return drawing.randint(shape, minval, maxval, dtype, seed)
+        return random.randint(shape, minval, maxval, dtype, seed)
     return ops.cast(ops.minimum(ops.floor(y * (maxval - minval)) + minval, maxval - 1), dtype)
 
 
@@ -93,38 +93,38 @@ def truncated_normal(
     """Normally distributed numbers within two deviations."""
     y = _uniform(shape, None if dtype is None else real(name_of(dtype)), seed)
     if y is None:
-        return drawing.truncated_normal(shape, mean, stddev, dtype, seed)
+        return random.truncated_normal(shape, mean, stddev, dtype, seed)
     edge = math.erf(math.sqrt(2.0))
     return _in_dtype(ops.erfinv((y * 2.0 - 1.0) * edge) * (math.sqrt(2.0) * stddev) + mean, dtype)
 
 
 def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
     """inputs with a share of the elements set to zero, the others divided by what is left."""
-    return drawing.dropout(inputs, rate, noise_shape, seed)
+    return random.dropout(inputs, rate, noise_shape, seed)
 
 
 def beta(shape: Sequence[int], alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> Any:
     """Numbers of the beta distribution."""
     y = _drawn("beta", shape, dtype, seed, alpha=alpha, beta=beta)
-    return drawing.beta(shape, alpha, beta, dtype, seed) if y is None else y
+    return random.beta(shape, alpha, beta, dtype, seed) if y is None else y
 
 
 def gamma(shape: Sequence[int], alpha: Any, dtype: Any = None, seed: Any = None) -> Any:
     """Numbers of the gamma distribution of scale 1."""
     y = _drawn("gamma", shape, dtype, seed, alpha=alpha)
-    return drawing.gamma(shape, alpha, dtype, seed) if y is None else y
+    return random.gamma(shape, alpha, dtype, seed) if y is None else y
 
 
 def binomial(shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> Any:
     """How many of `counts` trials succeed."""
     y = _drawn("binomial", shape, dtype, seed, counts=counts, probabilities=probabilities)
-    return drawing.binomial(shape, counts, probabilities, dtype, seed) if y is None else y
+    return random.binomial(shape, counts, probabilities, dtype, seed) if y is None else y
 
 
 def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any = None) -> Any:
     """(n, num_samples) classes for logits (n, classes)."""
     if current_graph() is None:
-        return drawing.categorical(logits, num_samples, dtype, seed)
+        return random.categorical(logits, num_samples, dtype, seed)
     if len(logits.shape) != 2:
         raise ValueError(f"categorical: logits: expected (n, classes), got shape {tuple(logits.shape)}")
     uniform = _uniform((logits.shape[0], num_samples, logits.shape[1]), None, seed)
@@ -135,7 +135,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any =
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
     """An array with its parts along an axis in another order."""
     if current_graph() is None:
-        return drawing.shuffle(x, axis, seed)
+        return random.shuffle(x, axis, seed)
     return ops.take(x, ops.argsort(_noise((x.shape[axis],), None, seed)), axis=axis)
 
 

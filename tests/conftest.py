@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pydtconv import config
-from pydtconv.utils import clear_session, hdf5_trial, set_random_seed
+from pydtconv.files import hdf5_trial
+from pydtconv.utils import clear_session, set_random_seed
 
 # processes that tests start find the package too, installed or not
 os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -10,7 +10,7 @@ import pytest
 
 import pydtconv
 from pydtconv import dtypes, initializers, layers, losses, metrics, ops, preprocessing, random, utils
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 
 #: names that NumPy takes, some of memory that holds addresses, and names that it does not take
 NONE_OF_OURS = (

@@ -12,7 +12,7 @@ import pytest
 
 from pydtconv import Input, Model, Variable, layers, ops, saving
 from pydtconv.extents import LARGEST, MOST_ELEMENTS, check, check_elements, check_products
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 from tests.extremes import walk
 
 ROOT = Path(__file__).parents[1]

@@ -56,13 +56,12 @@ ALLOWED = (
     "compat/keras_names.py",
     "compat/tensorflow_names.py",
     "devices/gpu/availability.py",
-    "interchange/onnx_package.py",
+    "files/hdf5.py",
+    "files/hdf5_trial.py",
+    "interchange/onnx/package.py",
     "ops/parts.py",
     "serialization/lambdas.py",
     "suggest.py",
-    "utils/__init__.py",
-    "utils/hdf5.py",
-    "utils/hdf5_trial.py",
 )
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pydtconv import Input, KerasTensor, Sequential, Variable, layers, losses, metrics, optimizers, saving
+from pydtconv.files.reading import BadFileError
 from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.naming import printable
+from pydtconv.support.messages import tell
 from pydtconv.utils import Progbar
-from pydtconv.utils.messages import tell
-from pydtconv.utils.reading import BadFileError
 from tests.saving.test_bad_files import rewritten
 
 #: clears the screen, sets a title, begins the line anew, turns the order of what follows

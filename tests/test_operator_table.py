@@ -31,7 +31,7 @@ def test_no_reason_stands_beside_what_is_there(tool):
     for op in tool.operators():
         written = {
             "gpu": tool.kernels(op, "gpu"),
-            "onnx": tool.onnx_table.row_of(op),
+            "onnx": tool.export_table.row_of(op),
             "gradient": op.__name__ in tool.GRADIENTS or op.gradient or op.formula,
         }
         own = vars(op).get("lacks", {})

@@ -11,19 +11,19 @@ import pytest
 import pydtconv
 from pydtconv import Sequential, layers, saving, utils
 from pydtconv.checkpoints import CheckpointError
-from pydtconv.utils.random import get_state
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
+from pydtconv.support.random import get_state
 from tests.serialization.members import network
 from tests.serialization.trying import write
 
 ROOT = Path(__file__).parents[1]
 VALUES, HDF5, TRIAL = "serialization/test_values.py", "saving/test_hostile_hdf5.py", "saving/test_hdf5_trial.py"
-BAD, ONNX, GET = "saving/test_bad_files.py", "interchange/test_onnx_reader.py", "utils/test_get_file.py"
+BAD, ONNX, GET = "saving/test_bad_files.py", "interchange/onnx/test_reader.py", "files/test_download.py"
 HERE, LAMBDAS, IMAGES = "test_security.py", "saving/test_lambdas.py", "utils/test_images_and_sequences.py"
 #: where a sentence begins, and its tests: all are walked, in the order of SECURITY.md
 TESTS: dict[str, list[str]] = {
-    "Nothing is unpickled but": ["utils/test_pickles.py::test_what_was_written_to_do_harm"],
-    "ONNX files hold no code": ["interchange/test_onnx_import.py::test_refusals"],
+    "Nothing is unpickled but": ["files/test_pickles.py::test_what_was_written_to_do_harm"],
+    "ONNX files hold no code": ["interchange/onnx/test_importer.py::test_refusals"],
     "A model's config names": [
         f"{VALUES}::test_an_operator_is_a_class_of_operators",
         f"{LAMBDAS}::test_nothing_is_unmarshalled_in_safe_mode",
@@ -38,9 +38,9 @@ TESTS: dict[str, list[str]] = {
     ],
     "HDF5 filters that are": [f"{HERE}::test_filters_that_are_plug_ins_are_refused"],
     "Images are decoded as": [
-        "utils/test_image_folder.py::test_postscript_named_as_a_photograph_reaches_no_interpreter",
+        "files/test_image_folder.py::test_postscript_named_as_a_photograph_reaches_no_interpreter",
         f"{IMAGES}::test_what_is_no_image_is_named_and_reaches_no_interpreter",
-        "utils/test_image_folder.py::test_each_format_is_read_whatever_its_suffix",
+        "files/test_image_folder.py::test_each_format_is_read_whatever_its_suffix",
         f"{IMAGES}::test_formats",
     ],
     "A config names no file": [
@@ -51,7 +51,7 @@ TESTS: dict[str, list[str]] = {
         f"{BAD}::test_a_link_to_another_file_is_not_followed",
         f"{BAD}::test_data_kept_in_another_file_is_not_read",
         f"{BAD}::test_a_pipe_is_refused_at_once",
-        "interchange/test_onnx_import.py::test_data_of_another_file",
+        "interchange/onnx/test_importer.py::test_data_of_another_file",
     ],
     "Archives that are downloaded": [
         f"{GET}::test_an_archive_may_not_write_elsewhere",
@@ -108,7 +108,7 @@ TESTS: dict[str, list[str]] = {
         f"{VALUES}::test_the_value_is_named",
         f"{BAD}::test_a_config_that_is_not_one_names_the_file",
     ],
-    "It is a `pydtconv.utils": [f"{HERE}::test_errors_of_files_are_of_the_system_and_of_values"],
+    "It is a `pydtconv.utils.BadFileError": [f"{HERE}::test_errors_of_files_are_of_the_system_and_of_values"],
     "A whole file of another model": [
         "saving/test_files.py::test_mismatch_names_layer_expected_found_and_changes_nothing"
     ],
@@ -182,7 +182,7 @@ def test_filters_that_are_plug_ins_are_refused(tmp_path):
 
 
 def test_shapes_have_64_extents_at_most(tmp_path):
-    from pydtconv.utils.reading import elements_of
+    from pydtconv.files.reading import elements_of
 
     assert elements_of((1,) * 64) == 1
     with pytest.raises(BadFileError, match="expected up to 64 extents"):
@@ -212,7 +212,7 @@ def test_a_model_that_is_refused_leaves_random_numbers_as_they_were(tmp_path):
 
 
 def test_errors_of_files_are_of_the_system_and_of_values():
-    assert pydtconv.utils.reading.BadFileError is BadFileError
+    assert pydtconv.utils.BadFileError is BadFileError
     assert issubclass(BadFileError, OSError)
     assert issubclass(BadFileError, ValueError)
     assert issubclass(CheckpointError, BadFileError)

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.interchange import onnx_functions, onnx_operators, onnx_places, onnx_table
+from pydtconv.interchange.onnx import export_functions, export_operators, export_rearranging, export_table
 from pydtconv.kernels import cpu, gpu
 from pydtconv.kernels.registry import entries
 from pydtconv.loops.rules import RULES as GRADIENTS
 from pydtconv.ops.operations import CARDS
-from pydtconv.ops.table import RULES, no_gradient
+from pydtconv.ops.table_op import RULES, no_gradient
 
 PAGE = Path(__file__).parent.parent / "docs" / "operators.md"
 #: the rooms that fill the tables which are read here
-ROOMS = (cpu, gpu, onnx_operators, onnx_places)
+ROOMS = (cpu, gpu, export_operators, export_rearranging)
 HEAD = """# Operators
 
 This page lists what each operator has. The command `python tools/operator_table.py --write` makes it from the
@@ -88,7 +88,7 @@ def rows() -> Iterator[tuple[str, ...]]:
             f"`{op.__name__}`",
             view or kernels(op, "cpu"),
             view or kernels(op, "gpu") or op.lacks.get("gpu", ""),
-            "yes" if onnx_table.row_of(op) else op.lacks.get("onnx", ""),
+            "yes" if export_table.row_of(op) else op.lacks.get("onnx", ""),
             op.mesh.replace("_", " "),
             second_gradient(op),
         )
@@ -100,7 +100,7 @@ def functions() -> Iterator[tuple[str, ...]]:
         card = CARDS.get(name)
         if card is None:
             continue
-        exported = rule.onnx or name in onnx_functions.ROWS
+        exported = rule.onnx or name in export_functions.ROWS
         if rule.gradient is no_gradient:
             again = "is zero"
         elif name in GRADIENTS:

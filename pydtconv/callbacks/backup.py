@@ -14,7 +14,7 @@ from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.callbacks.monitor import say
 from pydtconv.checkpoints import CheckpointError, Checkpoints, check_state, restore_training, training_state
 from pydtconv.checkpoints.interrupts import Interrupts
-from pydtconv.utils.whole_file import before_training, training_goes_on
+from pydtconv.files.whole_file import before_training, training_goes_on
 
 
 class BackupAndRestore(Callback):

@@ -8,7 +8,7 @@ from typing import Any
 from pydtconv import replica
 from pydtconv.callbacks.callback import Logs
 from pydtconv.callbacks.monitor import Monitor, say
-from pydtconv.utils.whole_file import before_training, check_writable, training_goes_on
+from pydtconv.files.whole_file import before_training, check_writable, training_goes_on
 
 
 class ModelCheckpoint(Monitor):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
-from pydtconv.utils.growing_file import GrowingFile
-from pydtconv.utils.whole_file import before_training, check_writable, training_goes_on
+from pydtconv.files.growing_file import GrowingFile
+from pydtconv.files.whole_file import before_training, check_writable, training_goes_on
 
 
 class History(Callback):

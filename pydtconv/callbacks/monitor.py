@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import losses, metrics, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.suggest import did_you_mean
-from pydtconv.utils.messages import tell
+from pydtconv.support.messages import tell
 
 #: metrics that are better the larger they are, and the smaller
 _LARGER = (

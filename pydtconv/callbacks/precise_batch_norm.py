@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
-from pydtconv.utils import random
+from pydtconv.support import random
 
 
 class PreciseBatchNorm(Callback):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv.callbacks.callback import Callback, Logs
-from pydtconv.utils.messages import tell
-from pydtconv.utils.progress import Progbar
+from pydtconv.support.messages import tell
+from pydtconv.support.progress import Progbar
 
 
 class ProgbarLogger(Callback):

@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from pydtconv.utils.archives import Archive
-from pydtconv.utils.reading import BadFileError, parsing
-from pydtconv.utils.whole_file import write_alone
+from pydtconv.files.archives import Archive
+from pydtconv.files.reading import BadFileError, parsing
+from pydtconv.files.whole_file import write_alone
 
 FORMAT, VERSION = "pydtconv checkpoint", 1
 _STATE = "state.json"

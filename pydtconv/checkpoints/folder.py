@@ -16,7 +16,7 @@ import numpy as np
 
 from pydtconv._version import __version__
 from pydtconv.checkpoints.files import CheckpointError, read_checkpoint, write_checkpoint
-from pydtconv.utils.whole_file import check_writable, temporary_prefix
+from pydtconv.files.whole_file import check_writable, temporary_prefix
 
 _NAME = re.compile(r"checkpoint-(\d{6,})\.npz")
 _UNFINISHED = temporary_prefix(Path("checkpoint-*.npz"))

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from pydtconv import replica
-from pydtconv.utils.uninterrupted import ENDING
+from pydtconv.support.uninterrupted import ENDING
 
 _TEXT = "\n%s: training ends after this step, with a checkpoint; once more ends it at once\n"
 

@@ -12,12 +12,12 @@ import numpy as np
 from pydtconv import replica
 from pydtconv.checkpoints.files import CheckpointError
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers.asset_files import read_assets, written_assets
-from pydtconv.layers.object_paths import walk, walk_held
+from pydtconv.layers.base.asset_files import read_assets, written_assets
+from pydtconv.layers.base.object_paths import walk, walk_held
 from pydtconv.metrics import Mean
 from pydtconv.optimizers import Optimizer
-from pydtconv.utils import random
-from pydtconv.utils.uninterrupted import uninterrupted
+from pydtconv.support import random
+from pydtconv.support.uninterrupted import uninterrupted
 
 
 class MismatchError(CheckpointError):

@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _end_output(128 + signal.SIGPIPE)
     except OSError as error:
-        from pydtconv.utils.whole_file import DISK_ERRORS
+        from pydtconv.support.disk_errors import DISK_ERRORS
 
         if error.errno not in DISK_ERRORS or error.filename is not None:  # of a file
             raise

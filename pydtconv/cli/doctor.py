@@ -30,8 +30,8 @@ from pydtconv._version import __version__
 from pydtconv.cli import gpu
 from pydtconv.cli.parser import Parser
 from pydtconv.cli.processes import mesh_of
-from pydtconv.utils.launcher import launched
-from pydtconv.utils.machine import cpu_kind
+from pydtconv.support.launcher import launched
+from pydtconv.support.machine import cpu_kind
 
 SUMMARY = "show CPU, micro-kernels and their GFLOPS, threads, BLIS, MPI and data sets"
 

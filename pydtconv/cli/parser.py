@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from pydtconv.cli.errors import UsageError
 from pydtconv.suggest import did_you_mean
-from pydtconv.utils.sizes import as_bytes
+from pydtconv.support.sizes import as_bytes
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -13,7 +13,7 @@ from pydtconv import replica
 from pydtconv.cli import networks
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, number
-from pydtconv.utils.launcher import launched
+from pydtconv.support.launcher import launched
 
 
 def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = False) -> None:
@@ -97,7 +97,7 @@ def _bucket(text: str) -> float | str:
 
 
 def _network(text: str) -> str:
-    from pydtconv.utils.network import Network
+    from pydtconv.support.network import Network
 
     try:
         Network.parse(text)

@@ -124,8 +124,8 @@ def run(args: Any) -> int:
 def _check_outputs(args: Any, network: Any, name: str) -> None:
     """Raises CommandError, before anything is trained, where a file could not be written at the end."""
     from pydtconv import replica
+    from pydtconv.files.whole_file import check_writable
     from pydtconv.models.stored_weights import weights_bytes
-    from pydtconv.utils.whole_file import check_writable
 
     if not replica.current().is_main:
         return
@@ -141,9 +141,9 @@ def _check_outputs(args: Any, network: Any, name: str) -> None:
 
 def _save(network: Any, path: str) -> Path | None:
     """Writes the weights, or else somewhere else than asked for, which is returned: they took long to find."""
+    from pydtconv.files.whole_file import write_elsewhere
     from pydtconv.models.stored_weights import weights_bytes
     from pydtconv.models.weight_files import write_weights
-    from pydtconv.utils.whole_file import write_elsewhere
 
     try:
         network.save_weights(path)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pydtconv._version import __version__
-from pydtconv.utils.random import set_random_seed
+from pydtconv.support.random import set_random_seed
 
 _DTYPES = (
     "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",

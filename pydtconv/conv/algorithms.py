@@ -32,7 +32,8 @@ class Algorithm:
     sums, too, with the filter's taps there.  Where `config.set_conv_precision("strict")` is active, what rounds more or
     does not contain is left out.
     bfloat16, float32: whether it has passes for images in bfloat16; in float32, and but for `products` in float64.
-    products: how many products of bfloat16 stand for one of float32 (products.py); None: it multiplies as it stores.
+    products: how many products of bfloat16 stand for one of float32 (matmul_precision.py); None: it multiplies as it
+    stores.
     coarse: whether it is chosen only where `config.set_float32_matmul_precision` allows larger errors.
     has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.
     """

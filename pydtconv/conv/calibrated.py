@@ -16,8 +16,8 @@ from pydtconv._ext import runtime, ukr
 from pydtconv.conv import estimates
 from pydtconv.conv.estimates import FITTED_THREADS, Work
 from pydtconv.conv.matmul_precision import kernel_in_force
-from pydtconv.utils.machine import cpu_kind
-from pydtconv.utils.measurements import KeptFigures
+from pydtconv.files.measurements import KeptFigures
+from pydtconv.support.machine import cpu_kind
 
 #: raised when what `work_of_...` counts changes: older calibrations are then of no use
 MODEL = 2

@@ -27,9 +27,9 @@ from pydtconv import config
 from pydtconv._ext import library
 from pydtconv.conv.matmul_precision import kernel_in_force
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.utils.machine import cpu_kind, own_cache
-from pydtconv.utils.reading import read_json
-from pydtconv.utils.whole_file import write_alone
+from pydtconv.files.reading import read_json
+from pydtconv.files.whole_file import write_alone
+from pydtconv.support.machine import cpu_kind, own_cache
 
 FORMAT = "pydtconv convolution timings"
 VERSION = 1

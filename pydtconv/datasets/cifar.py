@@ -13,7 +13,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.datasets.pickles import load_entries
-from pydtconv.utils.reading import BadFileError, open_regular, parsing
+from pydtconv.files.reading import BadFileError, open_regular, parsing
 
 _IMAGE = 3 * 32 * 32
 

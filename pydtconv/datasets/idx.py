@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.utils.reading import BadFileError, check_unpacked, open_regular, parsing
+from pydtconv.files.reading import BadFileError, check_unpacked, open_regular, parsing
 
 _UINT8 = 8
 

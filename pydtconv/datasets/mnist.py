@@ -8,8 +8,8 @@ import numpy as np
 
 from pydtconv.datasets.idx import read_images_and_labels
 from pydtconv.datasets.source import Download, obtain
-from pydtconv.utils.archives import Archive
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.archives import Archive
+from pydtconv.files.reading import BadFileError
 
 IDX_FILES = (
     "train-images-idx3-ubyte.gz",

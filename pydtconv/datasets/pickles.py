@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.utils.pickles import StandIn, Unpickler
-from pydtconv.utils.reading import BadFileError, elements_of
+from pydtconv.files.pickles import StandIn, Unpickler
+from pydtconv.files.reading import BadFileError, elements_of
 
 _MODULES = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydtconv.utils.files import cache_folder, get_file
+from pydtconv.files.download import cache_folder, get_file
 
 
 @dataclass(frozen=True)

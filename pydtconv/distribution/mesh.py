@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.distribution.mpi.launch import world
-from pydtconv.utils.launcher import launched
+from pydtconv.support.launcher import launched
 
 
 def list_devices(device_type: str | None = None) -> list[str]:

@@ -21,9 +21,9 @@ from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.runtime.kept import Kept
-from pydtconv.utils import launcher
-from pydtconv.utils.random import next_seed
-from pydtconv.utils.sizes import as_bytes
+from pydtconv.support import launcher
+from pydtconv.support.random import next_seed
+from pydtconv.support.sizes import as_bytes
 
 
 class _Shared(Memory):

@@ -14,7 +14,7 @@ from pydtconv.initializers.initializer import Shape
 from pydtconv.initializers.random import TRUNCATED_STDDEV, RandomInitializer, standard_truncated_normal
 
 if TYPE_CHECKING:
-    from pydtconv.ops.functions.tables.drawing import SeedGenerator
+    from pydtconv.ops.functions.tables.random import SeedGenerator
 
 
 def compute_fans(

@@ -9,7 +9,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Initializer, Shape
-from pydtconv.utils.windows import window_of, written
+from pydtconv.support.windows import window_of, written
 
 SIDES, SCALINGS = ("real", "imag"), ("density", "spectrum", None)
 

@@ -11,10 +11,10 @@ from pydtconv import config
 from pydtconv.dtypes import name_of
 from pydtconv.initializers.initializer import Initializer, Shape
 from pydtconv.serialization.objects import serialize_keras_object
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 if TYPE_CHECKING:
-    from pydtconv.ops.functions.tables.drawing import SeedGenerator
+    from pydtconv.ops.functions.tables.random import SeedGenerator
 
 
 class RandomInitializer(Initializer):

@@ -16,8 +16,8 @@ import numpy as np
 from pydtconv.graph.ir.variable import as_stored
 from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.interchange.torch_files import read_torch
-from pydtconv.layers.turns import turn_of
-from pydtconv.utils.uninterrupted import uninterrupted
+from pydtconv.layers.base.locks import turn_of
+from pydtconv.support.uninterrupted import uninterrupted
 
 #: what reads a file, by how its name ends
 READERS: Mapping[str, Callable[[Path], dict[str, np.ndarray]]] = {

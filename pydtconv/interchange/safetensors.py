@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.utils.reading import BadFileError, elements_of, open_regular, parsing
+from pydtconv.files.reading import BadFileError, elements_of, open_regular, parsing
 
 #: bytes that a header may have: what the format's own reader takes
 _HEADER_LIMIT = 100_000_000

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydtconv.utils.archives import Archive
-from pydtconv.utils.pickles import Unpickler
-from pydtconv.utils.reading import BadFileError, elements_of, parsing, unpacked_limit
+from pydtconv.files.archives import Archive
+from pydtconv.files.pickles import Unpickler
+from pydtconv.files.reading import BadFileError, elements_of, parsing, unpacked_limit
 
 #: bytes of data.pkl
 _PICKLE_LIMIT = 1 << 24

@@ -2,17 +2,9 @@
 
 from pydtconv.layers.activation import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from pydtconv.layers.attention import AdditiveAttention, Attention
-from pydtconv.layers.borders import (
-    Cropping1D,
-    Cropping2D,
-    Cropping3D,
-    UpSampling1D,
-    UpSampling2D,
-    UpSampling3D,
-    ZeroPadding1D,
-    ZeroPadding2D,
-    ZeroPadding3D,
-)
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.objects import serialize as serialize
 from pydtconv.layers.convolution import (
     Conv1D,
     Conv2D,
@@ -65,8 +57,6 @@ from pydtconv.layers.global_pooling import (
 from pydtconv.layers.group_normalization import GroupNormalization, RMSNormalization, UnitNormalization
 from pydtconv.layers.grouped_query_attention import GroupedQueryAttention
 from pydtconv.layers.input_layer import Input, InputLayer
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
 from pydtconv.layers.masking import Masking
 from pydtconv.layers.merging import (
     Add,
@@ -87,7 +77,17 @@ from pydtconv.layers.merging import (
 from pydtconv.layers.multi_head_attention import MultiHeadAttention
 from pydtconv.layers.normalization import BatchNormalization, LayerNormalization
 from pydtconv.layers.numpy_layer import NumpyLayer
-from pydtconv.layers.objects import serialize as serialize
+from pydtconv.layers.padding import (
+    Cropping1D,
+    Cropping2D,
+    Cropping3D,
+    UpSampling1D,
+    UpSampling2D,
+    UpSampling3D,
+    ZeroPadding1D,
+    ZeroPadding2D,
+    ZeroPadding3D,
+)
 from pydtconv.layers.pooling import (
     AveragePooling1D,
     AveragePooling2D,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv import activations, ops
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.dtypes import real
-from pydtconv.layers import masks
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.seeds import seed_of_call
+from pydtconv.layers.base import masks
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.seeds import seed_of_call
 from pydtconv.serialization.budget import claim
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 _NEVER = 1e9  # what is taken from the scores of masked keys
 

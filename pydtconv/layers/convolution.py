@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import activations, ops
-from pydtconv.layers import arguments
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base import arguments
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers import arguments
+from pydtconv.layers.base import arguments
+from pydtconv.layers.base.input_spec import InputSpec
 from pydtconv.layers.convolution import ConvLayer
-from pydtconv.layers.input_spec import InputSpec
 from pydtconv.serialization.configurable import builtin
 
 

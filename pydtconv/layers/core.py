@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from pydtconv import activations, tree
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.layer import Layer
 from pydtconv.serialization import lambdas
 from pydtconv.serialization.configurable import builtin
 from pydtconv.serialization.objects import lambda_as_data

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydtconv import activations, ops
 from pydtconv.initializers import VarianceScaling
-from pydtconv.layers.arguments import refuse
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.arguments import refuse
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
 from pydtconv.ops.functions.einsum import rows_of_dense
 from pydtconv.serialization.configurable import builtin
 

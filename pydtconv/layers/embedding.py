@@ -6,9 +6,9 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.dtypes import FLOATING
-from pydtconv.layers import masks
-from pydtconv.layers.arguments import positive, refuse
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base import masks
+from pydtconv.layers.base.arguments import positive, refuse
+from pydtconv.layers.base.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from pydtconv import ops
 from pydtconv.dtypes import real
-from pydtconv.layers import arguments
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base import arguments
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
 

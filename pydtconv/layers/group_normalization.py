@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.normalization import extent_of
 from pydtconv.ops.checks import normalize_axes
 from pydtconv.ops.functions.operands import in_reals

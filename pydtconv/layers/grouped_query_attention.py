@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers.arguments import positive
 from pydtconv.layers.attention import attention_mask_of, with_causality
+from pydtconv.layers.base.arguments import positive
 from pydtconv.layers.multi_head_attention import ProjectedAttention
 from pydtconv.serialization.configurable import builtin
 

@@ -10,8 +10,8 @@ import numpy as np
 from pydtconv import config
 from pydtconv.dtypes import BFLOAT16, COMPLEX, name_of
 from pydtconv.extents import check
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, Node
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor, Node
 from pydtconv.naming import auto_name
 
 

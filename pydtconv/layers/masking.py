@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers import masks
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base import masks
+from pydtconv.layers.base.layer import Layer
 from pydtconv.serialization.configurable import builtin
 
 

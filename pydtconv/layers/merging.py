@@ -8,8 +8,8 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.dtypes import FLOATING
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.masks import any_of, mask_of
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.masks import any_of, mask_of
 from pydtconv.serialization.configurable import builtin
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from pydtconv import constraints, initializers, ops, regularizers
 from pydtconv.dtypes import real
-from pydtconv.layers import masks
-from pydtconv.layers.arguments import positive
 from pydtconv.layers.attention import attention_mask_of, with_causality
+from pydtconv.layers.base import masks
+from pydtconv.layers.base.arguments import positive
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.seeds import seed_of_call
 from pydtconv.layers.einsum_dense import EinsumDense
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.seeds import seed_of_call
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 _NEVER = 1e9  # what is taken from the scores of masked keys
 
@@ -142,7 +142,7 @@ class ProjectedAttention(Layer):
         return tuple(query_shape)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        from pydtconv.layers.symbolic import infer_outputs
+        from pydtconv.layers.base.symbolic import infer_outputs
 
         return infer_outputs(self._pydt_traced_call, args, kwargs)
 

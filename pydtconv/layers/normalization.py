@@ -10,9 +10,9 @@ import numpy as np
 
 from pydtconv import config, initializers, ops
 from pydtconv.dtypes import real
-from pydtconv.layers.arguments import is_integer
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.arguments import is_integer
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
 from pydtconv.ops.functions.normalization import by_deviation
 from pydtconv.serialization.configurable import builtin
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, tree
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.layer import Layer
 
 
 class NumpyLayer(Layer):

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydtconv import ops, regularizers
-from pydtconv.layers import arguments
-from pydtconv.layers.input_spec import InputSpec
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.seeds import seed_of_call
+from pydtconv.layers.base import arguments
+from pydtconv.layers.base.input_spec import InputSpec
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.seeds import seed_of_call
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 
 class RandomLayer(Layer):

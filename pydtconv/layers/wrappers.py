@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.masks import mask_of
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.masks import mask_of
 from pydtconv.serialization.configurable import builtin
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 

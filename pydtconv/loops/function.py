@@ -16,11 +16,11 @@ from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.hooks import as_result
-from pydtconv.loops.handle import Handle
 from pydtconv.loops.program import Program
+from pydtconv.loops.recorded_tensor import Handle
 from pydtconv.loops.recording import Recording, kind_of
 from pydtconv.ops.base import Spec
-from pydtconv.utils.last_used import LastUsed
+from pydtconv.support.last_used import LastUsed
 
 #: programs that are kept; the one that was not used for longest goes first
 _KEPT = 24

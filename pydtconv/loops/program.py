@@ -18,7 +18,7 @@ from pydtconv.graph.ir.graph import Tensor
 from pydtconv.hooks import as_result
 from pydtconv.loops.actions import Action, Apply, read
 from pydtconv.loops.derivatives import Derivative
-from pydtconv.loops.handle import Handle
+from pydtconv.loops.recorded_tensor import Handle
 from pydtconv.loops.recording import Recording
 from pydtconv.loops.stages import Part, parts_of
 

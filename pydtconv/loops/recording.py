@@ -21,10 +21,10 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, Known, ValueNeededError
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers import context
+from pydtconv.layers.base import context
 from pydtconv.loops.actions import Action, Apply, Assign, Call, Update
 from pydtconv.loops.derivatives import Derivative, connected
-from pydtconv.loops.handle import Handle
+from pydtconv.loops.recorded_tensor import Handle
 from pydtconv.loops.stages import run_stage
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.shape import Cast

@@ -23,7 +23,7 @@ from pydtconv.loops.actions import Values, read
 from pydtconv.loops.derivatives import Derivative, reached, within
 from pydtconv.ops.base import Op
 from pydtconv.ops.normalization import BatchNorm
-from pydtconv.ops.table import RULES, Rule, TableOp
+from pydtconv.ops.table_op import RULES, Rule, TableOp
 
 RULES["watched"] = Rule(lambda x: x.copy(), lambda b: (b.dy[0],), dtype="first", reads_x=False)
 #: between what is differentiated by and what reads it, so that no pass joins them

@@ -16,7 +16,7 @@ from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.loops.explicit import explicit_gradients
-from pydtconv.loops.handle import Handle
+from pydtconv.loops.recorded_tensor import Handle
 from pydtconv.loops.recording import Recording
 
 

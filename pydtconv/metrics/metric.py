@@ -20,7 +20,7 @@ from pydtconv.naming import auto_name, checked_name
 from pydtconv.own_names import OwnNames
 from pydtconv.serialization.budget import claim
 from pydtconv.serialization.objects import arguments_of
-from pydtconv.utils.results import with_mask
+from pydtconv.support.results import with_mask
 
 __all__ = ["Metric"]
 

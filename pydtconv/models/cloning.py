@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from pydtconv import tree
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor, Operation
 from pydtconv.layers.input_layer import Input, InputLayer
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, Operation
 from pydtconv.models.model import Functional, Model
 from pydtconv.models.sequential import Sequential
 from pydtconv.serialization.objects import deserialize_keras_object

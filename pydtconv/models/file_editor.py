@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.layers.object_paths import walk
+from pydtconv.files.archives import Archive
+from pydtconv.files.hdf5 import arrays_in, attribute_of, groups_in, opened, writing
+from pydtconv.files.reading import check_regular, parsing
+from pydtconv.files.whole_file import write_whole
+from pydtconv.layers.base.object_paths import walk
 from pydtconv.models.stored_weights import own_variables
 from pydtconv.models.weight_files import WEIGHTS_IN_ARCHIVE
 from pydtconv.naming import printable
-from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import arrays_in, attribute_of, groups_in, opened, writing
-from pydtconv.utils.reading import check_regular, parsing
-from pydtconv.utils.whole_file import write_whole
 
 #: the group of an object's own weights
 _WEIGHTS = "vars"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydtconv import tree
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor, Node, symbolic_leaves
 from pydtconv.layers.input_layer import InputLayer
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, Node, symbolic_leaves
 from pydtconv.models.keras_operations import call_operation, check_call, operation_data, operation_of
 from pydtconv.models.network import Network
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object

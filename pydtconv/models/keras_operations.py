@@ -15,7 +15,7 @@ import numpy as np
 
 from pydtconv import ops, tree
 from pydtconv.config import image_data_format
-from pydtconv.layers.symbolic import FunctionCall, KerasTensor, Node, OpCall, Operation
+from pydtconv.layers.base.symbolic import FunctionCall, KerasTensor, Node, OpCall, Operation
 from pydtconv.naming import to_snake_case
 from pydtconv.ops.operations import Card, card_of, card_of_class
 from pydtconv.serialization import registry

@@ -17,17 +17,17 @@ import numpy as np
 
 from pydtconv import losses, metrics, optimizers
 from pydtconv._version import __version__
+from pydtconv.files.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
+from pydtconv.files.reading import BadFileError, check_regular, parsing, unpacked_limit
+from pydtconv.files.whole_file import write_whole
 from pydtconv.graph.ir.variable import Variable, as_stored
-from pydtconv.layers.turns import turn_of
+from pydtconv.layers.base.locks import turn_of
 from pydtconv.ops.operations import card_of_class
 from pydtconv.serialization.budget import limited_memory
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope, get_registered_object
 from pydtconv.serialization.values import parsed
-from pydtconv.utils.hdf5 import array_of, attribute_of, dataset_at, group_at, opened, writing
-from pydtconv.utils.reading import BadFileError, check_regular, parsing, unpacked_limit
-from pydtconv.utils.uninterrupted import uninterrupted
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.support.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     import h5py

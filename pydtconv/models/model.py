@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
-from pydtconv.layers import settings, structure
-from pydtconv.layers.input_spec import check_inputs
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, Operation
+from pydtconv.layers.base import attribute_values, layer_tree
+from pydtconv.layers.base.input_spec import check_inputs
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor, Operation
 from pydtconv.models.functional_config import functional_config, functional_from_config
 from pydtconv.models.network import Network, cut_at
 from pydtconv.models.state_tree import set_state_tree, state_tree
@@ -27,7 +27,7 @@ from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.trainers import Trainer
 
 #: members of classes that do not run in a call
-_NOT_CALLED = (*settings.OTHER, "__dict__", "__weakref__")
+_NOT_CALLED = (*attribute_values.OTHER, "__dict__", "__weakref__")
 
 
 class Model(Trainer, Layer):
@@ -87,7 +87,7 @@ class Model(Trainer, Layer):
             outputs = outputs[0]
         object.__setattr__(self, "_pydt_network", Network(inputs, outputs))
         object.__setattr__(self, "_pydt_layers", list(self._pydt_network.layers if self._pydt_network else ()))
-        structure.changed()
+        layer_tree.changed()
         self.built = True
 
     # -- copies -------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Model(Trainer, Layer):
     @property
     def _pydt_runs_no_code_of_users(self) -> bool:
         """Whether a call runs no Python code but that of this package, which does the same each time."""
-        return structure.known(self, "runs no code of users", _runs_no_code_of_users)
+        return layer_tree.known(self, "runs no code of users", _runs_no_code_of_users)
 
     if TYPE_CHECKING:  # a subclass's takes what it needs
 
@@ -396,7 +396,7 @@ class Model(Trainer, Layer):
         opset = kwargs.pop("opset_version", None)
         if kwargs:
             raise ValueError(f"export: unknown arguments: {', '.join(map(repr, kwargs))}")
-        from pydtconv.interchange.onnx_export import export_onnx
+        from pydtconv.interchange.onnx.exporter import export_onnx
 
         export_onnx(self, filepath, input_signature, opset)
         if verbose:
@@ -456,14 +456,14 @@ def _is_ours(layer: Any) -> bool:
     functions = (value for value in values if callable(value) and not isinstance(value, Operation))
     return (
         layer.activity_regularizer is None
-        and all(settings.is_ours(each if isinstance(each, FunctionType) else type(each)) for each in functions)
+        and all(attribute_values.is_ours(each if isinstance(each, FunctionType) else type(each)) for each in functions)
         and not any(map(_has_own_code, {kind for each in called for kind in type(each).__mro__}))
     )
 
 
 def _has_own_code(kind: type) -> bool:
     """Whether a class of a user has what may run in a call."""
-    if settings.is_ours(kind) or kind.__module__ in sys.stdlib_module_names:
+    if attribute_values.is_ours(kind) or kind.__module__ in sys.stdlib_module_names:
         return False
     return any(
         not (name in _NOT_CALLED or (hasattr(Trainer, name) and not hasattr(Layer, name)))

@@ -14,8 +14,11 @@ from typing import IO, Any, cast
 
 from pydtconv import replica
 from pydtconv._version import __version__
-from pydtconv.layers.asset_files import read_assets, written_assets
-from pydtconv.layers.layer import Layer
+from pydtconv.files.archives import Archive
+from pydtconv.files.reading import BadFileError, MissingFileError, parsing, unpacked_limit
+from pydtconv.files.whole_file import write_whole
+from pydtconv.layers.base.asset_files import read_assets, written_assets
+from pydtconv.layers.base.layer import Layer
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import (
     WEIGHTS_IN_ARCHIVE,
@@ -30,10 +33,7 @@ from pydtconv.serialization.lambdas import safe_mode_scope
 from pydtconv.serialization.objects import deserialize_keras_object, reading_shared, serialize_keras_object, with_shared
 from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.serialization.values import parsed
-from pydtconv.utils.archives import Archive
-from pydtconv.utils.random import unless_it_fails
-from pydtconv.utils.reading import BadFileError, MissingFileError, parsing, unpacked_limit
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.support.random import unless_it_fails
 
 #: the version of the format, which other readers look at
 _FORMAT_VERSION = "3.0.0"

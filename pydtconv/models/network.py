@@ -10,8 +10,8 @@ from collections import defaultdict
 from typing import Any
 
 from pydtconv import tree
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, Node, Operation
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor, Node, Operation
 
 
 class Network:

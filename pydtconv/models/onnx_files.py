@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import replica
-from pydtconv.interchange.onnx_import import read_onnx
-from pydtconv.interchange.onnx_package import import_onnx
+from pydtconv.files.reading import parsing
+from pydtconv.interchange.onnx.importer import read_onnx
+from pydtconv.interchange.onnx.package import import_onnx
 from pydtconv.models.model import Model
-from pydtconv.utils.random import unless_it_fails
-from pydtconv.utils.reading import parsing
+from pydtconv.support.random import unless_it_fails
 
 
 @unless_it_fails()

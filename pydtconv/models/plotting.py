@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import tree
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import Node
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.files.whole_file import write_whole
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import Node
 
 
 class Dot:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydtconv import dtype_policies, tree
-from pydtconv.layers import structure
+from pydtconv.layers.base import layer_tree
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.layers.input_layer import InputLayer
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor
 from pydtconv.models.model import Model
 from pydtconv.models.network import Network
 from pydtconv.naming import auto_name
@@ -58,7 +58,7 @@ class Sequential(Model):
             self._pydt_layers.pop()
             object.__setattr__(self, "_pydt_network", before[0])
             self.built = before[1]
-            structure.changed()
+            layer_tree.changed()
             raise
 
     def pop(self, rebuild: bool = True) -> Layer:
@@ -72,7 +72,7 @@ class Sequential(Model):
     def _pydt_edited(self, rebuild: bool) -> None:
         """Other layers are there: steps of this model, and of those around it, are traced anew."""
         object.__setattr__(self, "_pydt_edits", self.__dict__.get("_pydt_edits", 0) + 1)
-        structure.changed()
+        layer_tree.changed()
         if rebuild:
             self._pydt_rebuild()
 

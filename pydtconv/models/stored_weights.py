@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pydtconv import optimizers
+from pydtconv.files.hdf5 import arrays_in, attribute_of, groups_in, opened, writing
+from pydtconv.files.reading import BadFileError, check_regular, parsing, read_json
+from pydtconv.files.whole_file import write_whole
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.object_paths import walk, walk_held
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.object_paths import walk, walk_held
 from pydtconv.models.legacy_files import names_in, write_names
-from pydtconv.utils.hdf5 import arrays_in, attribute_of, groups_in, opened, writing
-from pydtconv.utils.reading import BadFileError, check_regular, parsing, read_json
-from pydtconv.utils.whole_file import write_whole
 
 #: attribute of an optimizer's state: the variables that have slots, where that are others than will be trained
 SLOTS_OF = "slots_of"

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.input_layer import InputLayer
-from pydtconv.layers.layer import Layer
-from pydtconv.utils.messages import tell
+from pydtconv.support.messages import tell
 
 
 def print_summary(

@@ -16,10 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pydtconv import optimizers, replica
+from pydtconv.files.archives import Archive
+from pydtconv.files.hdf5 import (
+    array_of,
+    arrays_in,
+    attribute_of,
+    datasets_in,
+    group_at,
+    groups_in,
+    is_group,
+    members_of,
+    opened,
+)
+from pydtconv.files.reading import check_regular, parsing
 from pydtconv.graph.ir.variable import Variable, as_stored
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.object_paths import other_paths, walk
-from pydtconv.layers.turns import turn_of
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.locks import turn_of
+from pydtconv.layers.base.object_paths import other_paths, walk
 from pydtconv.models.legacy_files import is_legacy, names_in, read_legacy_weights
 from pydtconv.models.stored_weights import (
     SLOTS_OF,
@@ -33,20 +46,7 @@ from pydtconv.models.stored_weights import (
     write_one,
     write_shards,
 )
-from pydtconv.utils.archives import Archive
-from pydtconv.utils.hdf5 import (
-    array_of,
-    arrays_in,
-    attribute_of,
-    datasets_in,
-    group_at,
-    groups_in,
-    is_group,
-    members_of,
-    opened,
-)
-from pydtconv.utils.reading import check_regular, parsing
-from pydtconv.utils.uninterrupted import uninterrupted
+from pydtconv.support.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     import h5py

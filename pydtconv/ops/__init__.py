@@ -48,21 +48,21 @@ from pydtconv.ops.functions.result_types import of_all_dtypes as _of_all_dtypes
 from pydtconv.ops.functions.shape import *
 from pydtconv.ops.functions.softmax import *
 from pydtconv.ops.functions.softmax import softmax as softmax
+from pydtconv.ops.functions.tables.composed_products import *
+from pydtconv.ops.functions.tables.composed_reductions import *
+from pydtconv.ops.functions.tables.composed_shapes import *
 from pydtconv.ops.functions.tables.control import *
 from pydtconv.ops.functions.tables.counting import *
 from pydtconv.ops.functions.tables.creating import *
 from pydtconv.ops.functions.tables.elementwise import *
 from pydtconv.ops.functions.tables.fourier import *
 from pydtconv.ops.functions.tables.linalg import *
-from pydtconv.ops.functions.tables.moves import *
-from pydtconv.ops.functions.tables.pieces import *
-from pydtconv.ops.functions.tables.products import *
+from pydtconv.ops.functions.tables.rearranging import *
 from pydtconv.ops.functions.tables.reducing import *
 from pydtconv.ops.functions.tables.selecting import *
 from pydtconv.ops.functions.tables.sequences import *
-from pydtconv.ops.functions.tables.sums import *
 from pydtconv.ops.operations import operations_of as _operations_of
-from pydtconv.ops.table import *
+from pydtconv.ops.table_op import *
 from pydtconv.suggest import refusal as _refusal
 
 # after all files of functions, which say where Keras has them

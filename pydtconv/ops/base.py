@@ -153,7 +153,7 @@ class Op:
     #: how it is cut where images are: the name of a rule of graph/spatial/rules.py; by default its inputs are gathered
     mesh: ClassVar[str] = "whole_inputs"
     #: the operator of ONNX that it is, where that broadcasts the same inputs and has no attributes; "Identity": but in
-    #: training.  Others have rows in interchange/onnx_*.py.
+    #: training.  Others have rows in interchange/onnx/*.py.
     onnx: ClassVar[str] = ""
     #: why something is not there, by what it is: "gpu", "onnx", "gradient" (in operators)
     lacks: ClassVar[Reasons] = {}

@@ -10,12 +10,12 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import name_of
+from pydtconv.files.images import array_to_img, img_to_array
+from pydtconv.files.pixels import pillow
 from pydtconv.preprocessing.affine import FILL_MODES, affine_matrix, sample
 from pydtconv.preprocessing.dataframes import DataFrameIterator
 from pydtconv.preprocessing.iterators import ArrayIterator, DirectoryIterator
-from pydtconv.utils.images import array_to_img, img_to_array
-from pydtconv.utils.pixels import pillow
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 
 class ImageDataGenerator:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
+from pydtconv.files.images import array_to_img, img_to_array, load_img, save_img
 from pydtconv.preprocessing.generator import ImageDataGenerator
 from pydtconv.preprocessing.iterators import ArrayIterator as NumpyArrayIterator
 from pydtconv.preprocessing.iterators import DirectoryIterator
 from pydtconv.suggest import refusal
-from pydtconv.utils import array_to_img, img_to_array, load_img, save_img
 
 __all__ = [
     "DirectoryIterator",

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.utils.dataset import PyDataset
-from pydtconv.utils.images import array_to_img, img_to_array, load_img
-from pydtconv.utils.random import next_seed
+from pydtconv.files.images import array_to_img, img_to_array, load_img
+from pydtconv.support.dataset import PyDataset
+from pydtconv.support.random import next_seed
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
 CLASS_MODES = ("categorical", "binary", "sparse", "input", None)

@@ -1,7 +1,7 @@
 """`keras.preprocessing.sequence`: rows of one length."""
 
 from pydtconv.suggest import refusal
-from pydtconv.utils import pad_sequences
+from pydtconv.support.sequences import pad_sequences
 
 __all__ = ["pad_sequences"]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pydtconv.utils.reading import parsing, read_json
+from pydtconv.files.reading import parsing, read_json
 
 FORMAT = "pydtconv profile"
 VERSION = 1

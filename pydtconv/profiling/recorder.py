@@ -15,7 +15,7 @@ from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, timing_of
 from pydtconv.profiling.trace import COMMUNICATION, HOST, READS, WAIT, WRITES, Trace
 from pydtconv.profiling.work import update_bytes
-from pydtconv.utils.machine import cpu_name
+from pydtconv.support.machine import cpu_name
 
 _now = time.perf_counter_ns
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydtconv.utils.reading import parsing, read_json
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.files.reading import parsing, read_json
+from pydtconv.files.whole_file import write_whole
 
 COMPUTE, COMMUNICATION, WAIT, HOST, WRITES, READS = range(6)
 TRACKS = ("compute", "communication", "wait", "host", "writes", "reads")

@@ -7,7 +7,7 @@ Nothing here needs MPI.  `predict` puts a profile's step, a network and an all-r
 from pydtconv.simulation.collectives import ALGORITHMS, allreduce
 from pydtconv.simulation.scaling import Prediction, predict, strong_scaling, weak_scaling
 from pydtconv.simulation.workload import Workload
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 __all__ = [
     "ALGORITHMS",

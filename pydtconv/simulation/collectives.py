@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 Cost = Callable[[float, int, Network], float]
 

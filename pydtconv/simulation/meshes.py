@@ -27,7 +27,7 @@ from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.normalization import BatchNorm
 from pydtconv.profiling import Profile
 from pydtconv.simulation.collectives import allreduce, normalization
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 #: seconds that the processes of a step take in Python to agree on its samples, sum metrics and begin its reduction
 SHARING = 4e-4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pydtconv.files.plotting import save_figure
 from pydtconv.simulation.scaling import Prediction
-from pydtconv.utils.plotting import save_figure
 
 
 def plot_scaling(scalings: Mapping[str, Sequence[Prediction]], path: str | Path, title: str) -> Path:

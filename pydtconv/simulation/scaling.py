@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydtconv.simulation.collectives import allreduce, normalization, work_of_cores
 from pydtconv.simulation.workload import Work, Workload
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 BUCKET_BYTES = 4 << 20
 

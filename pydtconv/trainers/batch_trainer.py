@@ -20,6 +20,7 @@ from pydtconv._ext.runtime import rouse_threads
 from pydtconv.engine import limits
 from pydtconv.graph import Plan
 from pydtconv.hooks import as_result
+from pydtconv.support.sizes import as_bytes
 from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
@@ -29,7 +30,6 @@ from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.step_functions import Results, StepFunction
-from pydtconv.utils.sizes import as_bytes
 
 #: bytes of inputs up to which calls on arrays keep their step's arena
 _KEPT_INPUT = 1 << 24

@@ -12,8 +12,8 @@ from pydtconv import ops, tree
 from pydtconv import optimizers as optimizers_module
 from pydtconv.dtypes import real
 from pydtconv.graph import Split, current_graph
-from pydtconv.layers import structure
-from pydtconv.layers.turns import Turn, turn_of
+from pydtconv.layers.base import layer_tree
+from pydtconv.layers.base.locks import Turn, turn_of
 from pydtconv.metrics import Mean
 from pydtconv.own_names import KerasName
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
@@ -280,7 +280,7 @@ class Compilable:
         return [metric for metrics in both for metric in metrics]
 
     def _pydt_attribute_metrics(self) -> list[Any]:
-        found: list[Any] = structure.known(self, "metrics", Compilable._pydt_found_metrics)
+        found: list[Any] = layer_tree.known(self, "metrics", Compilable._pydt_found_metrics)
         return found
 
     def _pydt_found_metrics(self) -> list[Any]:

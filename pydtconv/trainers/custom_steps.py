@@ -10,12 +10,12 @@ import numpy as np
 from pydtconv import replica, tree
 from pydtconv.engine import Workspace, limits
 from pydtconv.graph import Graph
-from pydtconv.layers import settings, structure
+from pydtconv.layers.base import attribute_values, layer_tree
 from pydtconv.loops import Function
+from pydtconv.support.sequences import pack_x_y_sample_weight
 from pydtconv.trainers import strategy
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.tracing import loss_scale, undivided
-from pydtconv.utils.sequences import pack_x_y_sample_weight
 
 KINDS = ("train", "test", "predict")
 
@@ -112,7 +112,7 @@ class CustomSteps:
         return trained, loss_scale(self._model), split, replica.current().partition
 
     def _attributes(self) -> int:
-        return settings.of_model(self._model)
+        return attribute_values.of_model(self._model)
 
     def _prepare(self, graph: Graph) -> None:
         """Cuts images over processes, and splits what is differentiated, as in the model's own steps.
@@ -142,7 +142,7 @@ def _note_built(model: Any) -> None:
 
 def before_step(model: Any) -> None:
     """Lets those layers change their weights that do so before each step of training."""
-    for layer in structure.known(model, "before_step", _stepping):
+    for layer in layer_tree.known(model, "before_step", _stepping):
         layer.before_step()
 
 

@@ -15,15 +15,15 @@ from pydtconv.engine.planning import updates_of, updating
 from pydtconv.graph import Executor, Memory, Plan, build_plan
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.layers import settings
-from pydtconv.layers.array_calls import AddedLosses
+from pydtconv.layers.base import attribute_values
+from pydtconv.layers.base.array_calls import AddedLosses
+from pydtconv.support.last_used import LastUsed
+from pydtconv.support.random import next_seed
+from pydtconv.support.results import with_mask
 from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.metric_updates import Update
 from pydtconv.trainers.tracing import Traced, loss_scale, trace, trace_example
-from pydtconv.utils.last_used import LastUsed
-from pydtconv.utils.random import next_seed
-from pydtconv.utils.results import with_mask
 
 #: steps that are kept
 _KEPT = 24
@@ -193,7 +193,7 @@ class StepCache:
         within = self._within(kind)
         self.check_device(kind, within.offload)
         asked = (*self._asked(kind, batch), within, draw)
-        key = (*asked, settings.of_model(self.model))
+        key = (*asked, attribute_values.of_model(self.model))
         step = before = self._steps.get(key)
         if within.offload is not None and step is not None:
             step.executor.reserve()
@@ -205,7 +205,7 @@ class StepCache:
             traced = self._traced(kind, batch, targets, draw)
             self._read.update({id(variable): variable for variable in traced.graph.read_values or ()})
             asked = (*self._asked(kind, batch), within, draw)
-            key = (*asked, settings.of_model(self.model))  # which a call may have set itself
+            key = (*asked, attribute_values.of_model(self.model))  # which a call may have set itself
             bound = self.workspace.bind(
                 traced.graph,
                 self.memory,

@@ -17,11 +17,11 @@ from pydtconv.engine.sharing import Sharing
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
 from pydtconv.replica import Replica
+from pydtconv.support import launcher
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.trainers.training import Training
-from pydtconv.utils import launcher
 
 
 class Strategy(Replica):

@@ -16,6 +16,8 @@ from pydtconv import replica, tree
 from pydtconv.engine import limits, offloading
 from pydtconv.graph import TransferError
 from pydtconv.loops import GradientTape
+from pydtconv.support.sequences import unpack_x_y_sample_weight
+from pydtconv.support.sizes import as_bytes
 from pydtconv.trainers import strategy
 from pydtconv.trainers.batch_trainer import BatchTrainer, values_of
 from pydtconv.trainers.data_adapters.arrays import ArrayData, is_arrays, split_tail
@@ -25,8 +27,6 @@ from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.position import Position
 from pydtconv.trainers.predictions import Predictions
 from pydtconv.trainers.tracing import own_loss
-from pydtconv.utils.sequences import unpack_x_y_sample_weight
-from pydtconv.utils.sizes import as_bytes
 
 
 def _one_fit_at_a_time(fit: Callable[..., Any]) -> Callable[..., Any]:

@@ -141,7 +141,7 @@ def test_the_first_use_of_the_zoo_draws_nothing():
     """Networks that are made after a seed are the same whether the zoo has been imported before or not."""
     code = """
 from pydtconv.utils import set_random_seed
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 set_random_seed(5)
 import pydtconv.applications
 drawn = next_seed()

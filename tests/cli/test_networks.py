@@ -86,7 +86,7 @@ def test_what_cannot_be_written_is_found_before_training(option, path, told, tmp
 
 def test_too_little_room_is_found_before_training(tmp_path, monkeypatch, capsys):
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr("pydtconv.utils.whole_file.shutil.disk_usage", lambda path: usage._replace(free=1 << 10))
+    monkeypatch.setattr("pydtconv.files.whole_file.shutil.disk_usage", lambda path: usage._replace(free=1 << 10))
     assert main([*SMALL, "--output", str(tmp_path / "out")]) == 2
     assert re.search(
         r"--output: .*No space left on device: .* MiB to be written, 0\.0 MiB free", capsys.readouterr().err

@@ -13,7 +13,7 @@ from pydtconv import config
 from pydtconv.datasets import cifar10, cifar100, fashion_mnist, mnist
 from pydtconv.datasets import source as source_module
 from pydtconv.datasets.mnist import IDX_FILES
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 from tests.traced import memory_below
 
 RNG = np.random.default_rng(1)

@@ -11,7 +11,7 @@ import numpy as np
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
 from pydtconv.callbacks import Callback, LambdaCallback
-from pydtconv.utils.launcher import launched
+from pydtconv.support.launcher import launched
 
 
 def model_of(filters):

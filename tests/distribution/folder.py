@@ -4,7 +4,7 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
-from pydtconv.utils import image_folder
+from pydtconv.files import image_folder
 
 read = []
 decoded = image_folder.ImageFolder._decoded

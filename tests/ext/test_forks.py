@@ -74,7 +74,7 @@ assert codes == [0]
 
 #: another thread trains the model, half way through a step when the child is made; and a child of a step itself
 WITHIN_A_STEP = """
-from pydtconv.layers.turns import turn_of
+from pydtconv.layers.base.locks import turn_of
 inside, over = threading.Event(), threading.Event()
 class Hook:
     def before(self, index, step):

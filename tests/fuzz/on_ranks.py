@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from pydtconv import config, distribution, optimizers, replica, utils
-from pydtconv.utils.launcher import launched
+from pydtconv.support.launcher import launched
 from tests.fuzz import networks, other_networks
 
 NETWORKS, EPOCHS, SAMPLES, RTOL = 4, 2, 5, 1e-8

@@ -23,11 +23,11 @@ from pydtconv import layers, saving
 from pydtconv.checkpoints import CheckpointError, read_checkpoint, write_checkpoint
 from pydtconv.conv import timings
 from pydtconv.datasets import cifar, idx, mnist
+from pydtconv.files.reading import BadFileError
 from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.interchange.torch_files import read_torch
 from pydtconv.profiling import Profile, Trace
 from pydtconv.utils import image_dataset_from_directory
-from pydtconv.utils.reading import BadFileError
 
 RNG = np.random.default_rng(7)
 

@@ -19,7 +19,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
-from pydtconv.utils import hdf5_trial
+from pydtconv.files import hdf5_trial
 from tests.fuzz import trials
 from tests.fuzz.mutations import damaged
 from tests.fuzz.readers import READERS, Reader

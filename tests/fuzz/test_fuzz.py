@@ -9,8 +9,8 @@ import pytest
 import pydtconv
 from pydtconv import config, layers
 from pydtconv.conv.problem import ConvProblem
-from pydtconv.utils import hdf5_trial
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files import hdf5_trial
+from pydtconv.files.reading import BadFileError
 from tests.fuzz import comparison, networks, room_commands, room_convolutions, room_files, room_graphs, trials
 from tests.fuzz.__main__ import Totals
 from tests.fuzz.readers import READERS, Reader

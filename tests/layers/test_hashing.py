@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import Model, layers
-from pydtconv.utils.fingerprints import fingerprint64, siphash24
+from pydtconv.support.fingerprints import fingerprint64, siphash24
 
 LETTERS = [["A"], ["B"], ["C"], ["D"], ["E"]]
 

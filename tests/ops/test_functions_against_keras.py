@@ -9,7 +9,7 @@ import pydtconv
 from pydtconv import ops, tree
 from pydtconv.graph import Executor, Graph, Memory, build_plan
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.ops.table import RULES, no_gradient
+from pydtconv.ops.table_op import RULES, no_gradient
 from tests.ops.keras_calls import calls_of
 from tests.real_keras import import_keras
 

@@ -10,7 +10,7 @@ import pytest
 
 import pydtconv
 from pydtconv import Input, Sequential, layers, saving
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 from tests.traced import memory_below
 
 WHERE = "layers/dense/vars"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pydtconv import Input, Sequential, layers, saving
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 from tests.real_keras import import_keras
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import pydtconv
 from pydtconv import Input, Model, Sequential, layers, saving
+from pydtconv.files import hdf5
+from pydtconv.files.reading import BadFileError
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.utils import hdf5
-from pydtconv.utils.reading import BadFileError
 from tests.real_keras import import_keras
 
 # of NumPy about PyTorch's arrays

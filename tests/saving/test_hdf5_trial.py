@@ -13,8 +13,8 @@ import pytest
 from tqdm import tqdm
 
 import pydtconv as keras
-from pydtconv.utils import hdf5_trial
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files import hdf5_trial
+from pydtconv.files.reading import BadFileError
 
 
 def saved(path):
@@ -58,7 +58,7 @@ PEAK = """
 import sys
 from pathlib import Path
 import pydtconv as keras
-from pydtconv.utils import hdf5_trial
+from pydtconv.files import hdf5_trial
 hdf5_trial._may_fork = lambda: sys.argv[2] == "copy"
 try:
     keras.models.load_model(sys.argv[1])
@@ -202,7 +202,7 @@ def test_few_files(tmp_path, files):
     saved(tmp_path / "a.weights.h5")
     code = f"""if True:
         import resource, sys, warnings, h5py, pydtconv
-        from pydtconv.utils import hdf5_trial
+        from pydtconv.files import hdf5_trial
         hdf5_trial._may_fork = lambda: False
         resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))
         warnings.simplefilter("ignore")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pydtconv import Input, Sequential, layers, saving
+from pydtconv.files.reading import BadFileError
 from pydtconv.models.weight_files import is_without_weights
-from pydtconv.utils.reading import BadFileError
 from tests.traced import memory_below
 
 LIMIT = 1 << 24
@@ -85,7 +85,7 @@ def test_the_editor_counts_data_for_each_of_its_names(path):
 
 
 def test_names_of_layers_that_many_groups_share(tmp_path, monkeypatch):
-    monkeypatch.setattr("pydtconv.utils.reading.FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("pydtconv.files.reading.FREE_BYTES", 1 << 20)
     path = tmp_path / "a.h5"
     network().save(path)
     with h5py.File(path, "r+") as file:

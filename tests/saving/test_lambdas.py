@@ -11,8 +11,8 @@ import pytest
 
 import pydtconv
 from pydtconv import Input, Model, Sequential, config, layers, ops, saving
+from pydtconv.files.reading import BadFileError
 from pydtconv.serialization import lambdas
-from pydtconv.utils.reading import BadFileError
 from tests.real_keras import import_keras
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The object being serialized:UserWarning")

@@ -194,7 +194,7 @@ def test_layers_may_keep_files_of_their_own(tmp_path):
     assert [layer.words for layer in loaded.layers[0].layers] == [(), ("some", "words")]
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("assets/layers/sequential/layers/words/../../x", "outside")
-    with pytest.raises(pydtconv.utils.reading.BadFileError, match="inside"):
+    with pytest.raises(pydtconv.files.reading.BadFileError, match="inside"):
         pydtconv.saving.load_model(path)
 
 

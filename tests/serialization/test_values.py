@@ -9,7 +9,7 @@ import pytest
 
 import pydtconv
 from pydtconv import config, layers, ops, saving
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 from tests.serialization import trying
 from tests.serialization.calls import VECTORS
 from tests.serialization.members import Member, members, network

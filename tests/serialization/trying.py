@@ -26,9 +26,9 @@ import numpy as np
 
 import pydtconv
 from pydtconv import saving
+from pydtconv.files.reading import BadFileError
 from pydtconv.models import model_files
 from pydtconv.naming import to_snake_case
-from pydtconv.utils.reading import BadFileError
 from tests.serialization.members import Member, has_example, members
 
 #: bytes on top of what a process has, and seconds of a trial; seconds after which a process is ended

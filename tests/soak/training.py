@@ -15,7 +15,7 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import callbacks, distribution, layers, optimizers, replica, utils
-from pydtconv.utils.launcher import launched
+from pydtconv.support.launcher import launched
 
 EPOCHS, BATCH = 5, 12
 

@@ -14,8 +14,8 @@ import pytest
 import pydtconv as keras
 from pydtconv.devices import get
 from pydtconv.models import legacy_files, model_files
-from pydtconv.utils.lazy_zeros import untouched
-from pydtconv.utils.machine import memory_left
+from pydtconv.support.lazy_zeros import untouched
+from pydtconv.support.machine import memory_left
 
 SHAPE = (8, 8, 3)
 

@@ -14,7 +14,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import layers
 from pydtconv.engine import limits
-from pydtconv.layers.turns import Turn, turn_of
+from pydtconv.layers.base.locks import Turn, turn_of
 from pydtconv.utils import set_random_seed
 
 THREADS, ROUNDS = 4, 12

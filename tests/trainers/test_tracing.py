@@ -8,7 +8,7 @@ import pytest
 import pydtconv
 from pydtconv import layers, ops, optimizers
 from pydtconv.callbacks import Callback
-from pydtconv.layers import settings
+from pydtconv.layers.base import attribute_values
 from tests.real_keras import import_keras
 
 X = np.random.default_rng(3).normal(size=(8, 3)).astype("float32")
@@ -129,17 +129,17 @@ def test_lists_dicts_and_arrays_that_change_are_seen():
 def test_values_of_before_take_no_memory():
     _, weighted = networks(pydtconv)
     model = weighted()
-    numbers = {settings.of_model(model)}
+    numbers = {attribute_values.of_model(model)}
     tracemalloc.start()
     try:
         for i in range(1000):
             model.beta = i / 7
-            last = settings.of_model(model)
+            last = attribute_values.of_model(model)
         assert tracemalloc.get_traced_memory()[0] < 64 << 10
     finally:
         tracemalloc.stop()
     model.beta = 1.0
-    assert numbers == {settings.of_model(model)} != {last}
+    assert numbers == {attribute_values.of_model(model)} != {last}
 
 
 def test_what_a_call_sets_itself_is_no_change():

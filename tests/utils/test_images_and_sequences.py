@@ -8,7 +8,7 @@ import pytest
 
 import pydtconv
 from pydtconv import utils
-from pydtconv.utils.reading import BadFileError
+from pydtconv.files.reading import BadFileError
 from tests.disks import file_size_limit
 from tests.real_keras import import_keras
 

@@ -7,6 +7,7 @@ import pytest
 
 from pydtconv import config
 from pydtconv.naming import auto_name
+from pydtconv.support.random import next_seed
 from pydtconv.utils import (
     Progbar,
     PyDataset,
@@ -17,7 +18,6 @@ from pydtconv.utils import (
     split_dataset,
     to_categorical,
 )
-from pydtconv.utils.random import next_seed
 
 
 def draw():

@@ -13,7 +13,7 @@ from pydtconv.compat.tensorflow import batches
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.compat.tensorflow.elements import ahead, as_array, as_elements, called, joined
 from pydtconv.suggest import missing
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1

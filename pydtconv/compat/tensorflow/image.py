@@ -9,9 +9,9 @@ import numpy as np
 
 from pydtconv import ops, random
 from pydtconv.compat.tensorflow.arrays import array, name_of
+from pydtconv.files.pixels import decoded
 from pydtconv.graph.ir.graph import Tensor
-from pydtconv.utils.pixels import decoded
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 #: TensorFlow's images have their channels last, whatever `config.image_data_format` says of Keras's
 CHANNELS_LAST = "channels_last"

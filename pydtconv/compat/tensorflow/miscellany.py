@@ -14,10 +14,10 @@ import numpy as np
 
 from pydtconv import initializers, tree
 from pydtconv.compat.tensorflow.arrays import Array, Shape, array
+from pydtconv.files.pixels import encoded_png, pillow
 from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.utils.pixels import encoded_png, pillow
 
 
 class TensorSpec(NamedTuple):

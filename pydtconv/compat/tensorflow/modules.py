@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.files.whole_file import write_whole
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.utils.uninterrupted import uninterrupted
-from pydtconv.utils.whole_file import write_whole
+from pydtconv.support.uninterrupted import uninterrupted
 
 
 class Module:

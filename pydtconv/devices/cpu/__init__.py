@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv.devices.device import Device
 from pydtconv.kernels.base import Call, scratch
-from pydtconv.utils.machine import memory_left
+from pydtconv.support.machine import memory_left
 
 #: the arena begins at a page, so that parts of it can be written to disk
 PAGE = 4096

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydtconv.devices import sources
 from pydtconv.devices.device import DeviceError
-from pydtconv.utils.machine import own_cache
+from pydtconv.support.machine import own_cache
 
 OPTIONS = ("-O1", "-std=c++17", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-w")
 

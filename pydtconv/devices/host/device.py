@@ -17,7 +17,7 @@ from pydtconv.devices.accelerator import Accelerator, distance_of, gemm_argument
 from pydtconv.devices.host import compiler
 from pydtconv.devices.host.array import HostArray
 from pydtconv.kernels.base import Call, scratch
-from pydtconv.utils.machine import cpu_kind
+from pydtconv.support.machine import cpu_kind
 
 #: elements up to which a kernel has several threads here
 FEW = 2048

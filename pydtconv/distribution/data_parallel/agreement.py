@@ -12,8 +12,8 @@ from pydtconv import config, tree
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.graph import MemoryLimitError
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.support.digest import sampled
 from pydtconv.trainers.training import Training
-from pydtconv.utils.digest import sampled
 
 _PLAIN = (bool, int, float, str, type(None))
 _WHAT = "the comparison of models"

@@ -16,8 +16,8 @@ from pydtconv.distribution.mpi import failure
 from pydtconv.distribution.mpi.channels import Channels, channels
 from pydtconv.distribution.mpi.launch import LaunchError, World, world
 from pydtconv.distribution.options import DEFAULT_BUCKET, Options
-from pydtconv.utils import random
-from pydtconv.utils.launcher import launched
+from pydtconv.support import random
+from pydtconv.support.launcher import launched
 
 _distribution: DataParallel | None = None
 _worker: Worker | None = None  # the last one, of which reductions may be under way

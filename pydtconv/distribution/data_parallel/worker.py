@@ -27,13 +27,13 @@ from pydtconv.distribution.options import Options
 from pydtconv.graph import Executor, Memory
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
+from pydtconv.support import random
+from pydtconv.support.uninterrupted import ENDING
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.trainers.strategy import Strategy
 from pydtconv.trainers.training import Training
-from pydtconv.utils import random
-from pydtconv.utils.uninterrupted import ENDING
 
 #: what to try where gradients are not finite
 _SPREADS = (

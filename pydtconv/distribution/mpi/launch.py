@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydtconv.utils.launcher import launched
+from pydtconv.support.launcher import launched
 
 
 class LaunchError(RuntimeError):

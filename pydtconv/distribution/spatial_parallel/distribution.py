@@ -12,7 +12,7 @@ from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.mpi.launch import world
 from pydtconv.distribution.spatial_parallel.worker import SpatialWorker
 from pydtconv.graph.spatial.partition import Partition
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 
 class SpatialParallel(DataParallel):

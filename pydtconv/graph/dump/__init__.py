@@ -6,11 +6,11 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
+from pydtconv.files.whole_file import write_alone
 from pydtconv.graph.dump import text
 from pydtconv.graph.dump.svg import graph_svg
 from pydtconv.graph.ir.graph import Graph, Node
 from pydtconv.graph.memory.plot import Placed
-from pydtconv.utils.whole_file import write_alone
 
 
 class Dump:

@@ -19,7 +19,7 @@ from pydtconv.ops.base import Op, Spec, is_image, outputs_of
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
-from pydtconv.ops.table import TableOp
+from pydtconv.ops.table_op import TableOp
 from pydtconv.serialization.budget import claim
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from pydtconv.files.plotting import save_figure
 from pydtconv.graph.memory.storage import Storage
-from pydtconv.utils.plotting import save_figure
 
 MIB = 1 << 20
 COLORS = {

@@ -1,4 +1,4 @@
-"""What is split into patches, and which elements of each tensor the patches hold.  See patches.py and borders.py."""
+"""What is split into patches, and which elements of each tensor they hold.  See patches.py and patch_borders.py."""
 
 from __future__ import annotations
 

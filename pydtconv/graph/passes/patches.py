@@ -1,4 +1,4 @@
-"""The pass that splits the first part of a network into patches (Split-CNN; see borders.py).
+"""The pass that splits the first part of a network into patches (Split-CNN; see patch_borders.py).
 
 Patches run one after the other through all split operators, forward and backward, so that their tensors and workspaces
 take each other's place; then they are rejoined.  Windows at the border of a patch see zeros there, as at the border of

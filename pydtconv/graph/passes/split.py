@@ -1,4 +1,4 @@
-"""`Split`: how the first part of a network is split into patches.  See borders.py and patches.py."""
+"""`Split`: how the first part of a network is split into patches.  See patch_borders.py and patches.py."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from pydtconv.ops.convolution import Conv, DepthwiseConv
 from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.layout import Box, any_empty, window_padding, window_reads
 from pydtconv.ops.pooling import WindowPool
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 #: operations a second of a process that convolves; the same in all, who must decide alike
 RATE = 1e11

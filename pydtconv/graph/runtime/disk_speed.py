@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 
+from pydtconv.files.measurements import KeptFigures
 from pydtconv.graph.runtime.scratch_file import CHUNK, MIB, PAGE, ScratchFile, file_system
 from pydtconv.graph.schedule.transfers import Disk
 from pydtconv.kernels.base import scratch
-from pydtconv.utils.measurements import KeptFigures
 
 DISKS = KeptFigures("disks.json", "pydtconv speeds of disks")
 #: bytes and seconds at most of a measurement in each direction

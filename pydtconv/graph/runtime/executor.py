@@ -28,7 +28,7 @@ from pydtconv.kernels.base import Call, Pass, RunState
 from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import spec_of
 from pydtconv.ops.shape import Cast
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 #: first runs of a plan with offload whose steps are timed; two, where one takes LONG seconds or more
 TIMED, LONG = 4, 1.0

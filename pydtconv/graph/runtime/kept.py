@@ -12,7 +12,7 @@ import numpy as np
 from pydtconv import config
 from pydtconv.graph.ir.graph import Graph, Tensor
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.utils.last_used import LastUsed
+from pydtconv.support.last_used import LastUsed
 
 #: values that are kept
 _KEPT = 64

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydtconv.files.measurements import KeptFigures
 from pydtconv.graph.schedule.asynchronous import StartStep, WaitStep
 from pydtconv.graph.schedule.step_times import signature
 from pydtconv.graph.schedule.steps import Step
-from pydtconv.utils.machine import cpu_kind
-from pydtconv.utils.measurements import KeptFigures
+from pydtconv.support.machine import cpu_kind
 
 STEPS = KeptFigures("steps.json", "pydtconv times of steps")
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydtconv.ops.layout import balanced
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 
 #: image axes that a mesh may cut, in the order in which images have them: (n, depth, height, width, c)
 SPATIAL = ("depth", "height", "width")

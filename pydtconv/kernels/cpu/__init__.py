@@ -22,11 +22,11 @@ from pydtconv.kernels.cpu import (  # noqa: F401
     loss_sums,
     moments,
     normalization,
+    numpy_functions,
     pooling,
     random,
     reduction,
     resize,
     shape,
     softmax,
-    table,
 )

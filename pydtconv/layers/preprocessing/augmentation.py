@@ -13,7 +13,7 @@ from pydtconv.dtypes import real
 from pydtconv.layers.preprocessing import image_data, masks_and_boxes
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.ops.augment import CHANGES, generators
-from pydtconv.ops.functions.tables.making import frozen
+from pydtconv.ops.functions.tables.function_of_row import frozen
 
 
 class Augmentation(image_data.ImageLayer, RandomLayer):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydtconv import ops
-from pydtconv.layers.arguments import positive
+from pydtconv.layers.base.arguments import positive
 from pydtconv.layers.preprocessing.image_data import ImageLayer
 from pydtconv.serialization.configurable import builtin
 

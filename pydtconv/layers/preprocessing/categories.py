@@ -9,9 +9,9 @@ import numpy as np
 
 from pydtconv import config, ops
 from pydtconv.dtypes import real
-from pydtconv.layers.arguments import positive
-from pydtconv.layers.layer import Layer
-from pydtconv.layers.symbolic import KerasTensor, infer_outputs
+from pydtconv.layers.base.arguments import positive
+from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor, infer_outputs
 from pydtconv.serialization.configurable import builtin
 
 #: how indices are handed out: as they are, or as vectors of the classes

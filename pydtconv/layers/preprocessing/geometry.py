@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.layers import arguments
+from pydtconv.layers.base import arguments
 from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.preprocessing.augmentation import Augmentation
 from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format

@@ -9,12 +9,12 @@ import numpy as np
 
 from pydtconv import config, ops, tree
 from pydtconv.dtype_policies import INTEGERS
-from pydtconv.layers.arguments import positive, refuse
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.arguments import positive, refuse
+from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.preprocessing.categories import MODES, check_mode, encoded
 from pydtconv.ops.functions.tables.hashing import bins, cross_bins, hash_bins
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.fingerprints import key_of
+from pydtconv.support.fingerprints import key_of
 
 
 def _categories(layer: Layer, values: Any) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING, real
-from pydtconv.layers import arguments
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base import arguments
+from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
 from pydtconv.serialization.configurable import builtin
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import config, ops
 from pydtconv.dtypes import real_array
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.layer import Layer
 from pydtconv.ops.functions.operands import in_reals
 from pydtconv.serialization.configurable import builtin
 

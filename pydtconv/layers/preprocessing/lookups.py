@@ -11,12 +11,12 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.extents import check
-from pydtconv.layers.layer import Layer
+from pydtconv.files.reading import open_regular
+from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.preprocessing.categories import MODES, batches_of, check_known, check_mode, encoded
 from pydtconv.serialization.configurable import builtin
 from pydtconv.serialization.lambdas import refuse_path
-from pydtconv.utils.fingerprints import key_of, string_bin
-from pydtconv.utils.reading import open_regular
+from pydtconv.support.fingerprints import key_of, string_bin
 
 
 class _Lookup(Layer):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv.dtypes import real
-from pydtconv.layers import arguments
+from pydtconv.layers.base import arguments
 from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
 from pydtconv.ops.augment_policies import CODES, PER_CHANGE

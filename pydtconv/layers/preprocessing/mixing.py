@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.dtypes import real
-from pydtconv.layers import arguments
+from pydtconv.layers.base import arguments
 from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.regularization import RandomLayer
 from pydtconv.serialization.budget import claim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv.layers import arguments
+from pydtconv.layers.base import arguments
 from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.preprocessing.augmentation import Augmentation
 from pydtconv.layers.preprocessing.colour import (

@@ -11,12 +11,12 @@ from pydtconv.dtypes import FLOATING
 from pydtconv.extents import check
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.initializers.fourier import SCALINGS
-from pydtconv.layers.arguments import format_of, positive
-from pydtconv.layers.layer import Layer
+from pydtconv.layers.base.arguments import format_of, positive
+from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.numpy_layer import NumpyLayer
 from pydtconv.serialization.budget import claim
 from pydtconv.serialization.configurable import builtin
-from pydtconv.utils.windows import window_of, written
+from pydtconv.support.windows import window_of, written
 
 MODES = ("log", "magnitude", "psd", "real", "imag", "angle", "stft")
 

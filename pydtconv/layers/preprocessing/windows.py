@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.layers import arguments
-from pydtconv.layers.input_spec import InputSpec
+from pydtconv.layers.base import arguments
+from pydtconv.layers.base.input_spec import InputSpec
 from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.preprocessing.boxes import convert_format
 from pydtconv.layers.regularization import RandomLayer

@@ -15,9 +15,9 @@ from pydtconv.loops.rules.pulling import RULES, Rule, composed, refused
 from pydtconv.loops.rules.written import Written, read
 from pydtconv.ops.functions.tables.reducing import neighbours
 from pydtconv.ops.functions.tables.sampling import corners
-from pydtconv.ops.table import RULES as TABLE
-from pydtconv.ops.table import Backward, TableOp, no_gradient
-from pydtconv.ops.table import Rule as Row
+from pydtconv.ops.table_op import RULES as TABLE
+from pydtconv.ops.table_op import Backward, TableOp, no_gradient
+from pydtconv.ops.table_op import Rule as Row
 
 _NAME = "transposed"
 

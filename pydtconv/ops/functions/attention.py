@@ -13,7 +13,7 @@ from pydtconv.ops.functions.einsum import einsum
 from pydtconv.ops.functions.operands import as_operand, of_one_dtype
 from pydtconv.ops.functions.shape import cast, reshape
 from pydtconv.ops.functions.softmax import softmax
-from pydtconv.ops.functions.tables.pieces import where
+from pydtconv.ops.functions.tables.composed_shapes import where
 from pydtconv.ops.parts import exported
 from pydtconv.serialization.budget import claim
 

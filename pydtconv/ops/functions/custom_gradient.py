@@ -12,7 +12,7 @@ from pydtconv import hooks
 from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import RULES, Backward, Rule, TableOp
+from pydtconv.ops.table_op import RULES, Backward, Rule, TableOp
 
 __all__ = exported(own="custom_gradient")
 

@@ -15,7 +15,7 @@ from pydtconv.ops.functions.reduction import sum as reduce_sum
 from pydtconv.ops.functions.shape import reshape, transpose
 from pydtconv.ops.linear import Dense
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import RULES, Rule, no_gradient
+from pydtconv.ops.table_op import RULES, Rule, no_gradient
 
 __all__ = exported(numpy="einsum")
 

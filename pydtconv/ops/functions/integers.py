@@ -12,7 +12,7 @@ from pydtconv.dtypes import array_dtype
 from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, lists_numbers
 from pydtconv.ops.shape import Cast
-from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
+from pydtconv.ops.table_op import RULES, Rule, TableOp, no_gradient
 
 
 def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callable[..., Callable[..., Any]]:

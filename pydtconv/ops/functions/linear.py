@@ -10,7 +10,7 @@ from pydtconv.ops.functions.operands import as_integers, as_tensor, is_scalar, o
 from pydtconv.ops.functions.shape import expand_dims, squeeze
 from pydtconv.ops.linear import Dense, MatMul
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import RULES, Rule, no_gradient
+from pydtconv.ops.table_op import RULES, Rule, no_gradient
 
 __all__ = exported(numpy="dot matmul")
 

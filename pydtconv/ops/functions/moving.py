@@ -12,7 +12,7 @@ from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Concatenate, Slice, Transpose
-from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
+from pydtconv.ops.table_op import RULES, Rule, TableOp, no_gradient
 
 _NAME = "elements moved"
 

@@ -14,7 +14,7 @@ from pydtconv.dtypes import BFLOAT16, COMPLEX, FLOATING, array_dtype, name_of, r
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.checks import FLOATS
 from pydtconv.ops.shape import Cast
-from pydtconv.ops.table import TableOp, promoted
+from pydtconv.ops.table_op import TableOp, promoted
 
 
 def as_padding(padding: Any) -> Any:

@@ -15,7 +15,7 @@ from pydtconv.ops.functions.operands import as_float, as_tensor, in_reals, is_sy
 from pydtconv.ops.functions.shape import reshape
 from pydtconv.ops.parts import exported
 from pydtconv.ops.reduction import ArgMax, Axes, Max, Mean, Min, Sum
-from pydtconv.ops.table import RULES, Rule, TableOp, counted, no_gradient
+from pydtconv.ops.table_op import RULES, Rule, TableOp, counted, no_gradient
 
 __all__ = exported(numpy="amax amin argmax max mean min std sum var")
 

@@ -17,7 +17,7 @@ from pydtconv.ops.parts import exported
 from pydtconv.ops.reduction import Axes
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
-from pydtconv.ops.table import TableOp
+from pydtconv.ops.table_op import TableOp
 
 __all__ = exported(
     numpy="concatenate expand_dims get_item moveaxis pad ravel reshape split squeeze stack swapaxes transpose",
@@ -139,7 +139,7 @@ def get_item(x: Any, key: Any) -> Any:
 
 
 def _plain(part: Any) -> Any:
-    """A part of a key as a setting of an operator; the table of functions reads it (tables/moves.py)."""
+    """A part of a key as a setting of an operator; the table of functions reads it (tables/rearranging.py)."""
     if isinstance(part, slice):
         return ("slice", part.start, part.stop, part.step)
     return ("array", *np.asarray(part).tolist()) if isinstance(part, (list, np.ndarray)) else part

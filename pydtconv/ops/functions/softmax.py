@@ -49,7 +49,7 @@ def _softmax_along(x: Any, axes: tuple[int, ...] | None) -> Any:
 
 @in_reals
 def _less_sum(x: Any, axes: tuple[int, ...] | None) -> Any:
-    from pydtconv.ops.functions.tables.sums import logsumexp  # which is made of functions of many files
+    from pydtconv.ops.functions.tables.composed_reductions import logsumexp  # which is made of functions of many files
 
     return subtract(x, logsumexp(x, axis=axes, keepdims=True))
 

@@ -13,7 +13,7 @@ import numpy as np
 from pydtconv import config, replica, tree
 from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.graph import Rows
-from pydtconv.utils.random import next_seed
+from pydtconv.support.random import next_seed
 
 
 @dataclass

@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
+from pydtconv.support.dataset import PyDataset
+from pydtconv.support.digest import sampled
+from pydtconv.support.lazy_zeros import untouched
+from pydtconv.support.random import next_seed
 from pydtconv.trainers.data_adapters.arrays import (
     ArrayData,
     Batch,
@@ -20,10 +24,6 @@ from pydtconv.trainers.data_adapters.arrays import (
     to_arrays,
 )
 from pydtconv.trainers.data_adapters.workers import ahead
-from pydtconv.utils.dataset import PyDataset
-from pydtconv.utils.digest import sampled
-from pydtconv.utils.lazy_zeros import untouched
-from pydtconv.utils.random import next_seed
 
 
 class StreamData:

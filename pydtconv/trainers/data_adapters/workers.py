@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.utils.random import next_seed, set_random_seed
+from pydtconv.support.random import next_seed, set_random_seed
 
 #: what makes batches, and the seed of this run through the data, in a process that is a worker
 _own: tuple[Callable[[int], Any], int]

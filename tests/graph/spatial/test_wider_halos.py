@@ -8,7 +8,7 @@ import pydtconv as keras
 from pydtconv import config, layers
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.exchange import Exchange
-from pydtconv.utils.network import Network
+from pydtconv.support.network import Network
 from tests.graph.spatial import networks
 from tests.graph.spatial.test_cutting import MESHES, check, mesh_of
 from tests.graph.spatial.threads import plan_of

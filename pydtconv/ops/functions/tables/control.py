@@ -14,7 +14,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.shape import concatenate, get_item, stack
-from pydtconv.ops.functions.tables.pieces import where
+from pydtconv.ops.functions.tables.composed_shapes import where
 from pydtconv.ops.parts import exported
 
 __all__ = exported(numpy="vectorize", core="associative_scan cond fori_loop map scan switch vectorized_map while_loop")

@@ -12,9 +12,9 @@ from pydtconv.extents import check
 from pydtconv.ops.checks import check_axis
 from pydtconv.ops.functions.operands import as_float, is_symbolic
 from pydtconv.ops.functions.tables import elementwise
-from pydtconv.ops.functions.tables.making import apply, frozen
+from pydtconv.ops.functions.tables.function_of_row import apply, frozen
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import RULES, Rule, TableOp, no_gradient
+from pydtconv.ops.table_op import RULES, Rule, TableOp, no_gradient
 
 Shape = tuple[int, ...]
 

@@ -14,10 +14,10 @@ from pydtconv.ops.checks import check_axis
 from pydtconv.ops.functions.arithmetic import add, affine, divide, multiply, power, subtract, unary
 from pydtconv.ops.functions.operands import is_symbolic, is_watched, of_one_dtype
 from pydtconv.ops.functions.shape import cast, reshape
-from pydtconv.ops.functions.tables import moves
-from pydtconv.ops.functions.tables.making import operands_of, signature_of
+from pydtconv.ops.functions.tables import rearranging
+from pydtconv.ops.functions.tables.function_of_row import operands_of, signature_of
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import result_dtype
+from pydtconv.ops.table_op import result_dtype
 from pydtconv.serialization.budget import claim
 
 #: signature, what it gives, and how; dtype None is floatx
@@ -86,7 +86,7 @@ def _ratios(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
 
 #: the same of tensors
 _OF_TENSORS: dict[str, Callable[..., Any]] = {
-    "full": lambda shape, fill_value: cast(moves._FUNCTIONS["broadcast_to"](fill_value, shape), config.floatx()),
+    "full": lambda shape, fill_value: cast(rearranging._FUNCTIONS["broadcast_to"](fill_value, shape), config.floatx()),
     "linspace": _between,
     "logspace": lambda base, **ends: power(base, _between(**ends)),
     "geomspace": _ratios,
@@ -155,7 +155,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 def _like(x: Any, value: float, dtype: Any) -> Any:
     if _is_tensor(value):
-        found = moves._FUNCTIONS["broadcast_to"](value, tuple(x.shape if hasattr(x, "shape") else np.shape(x)))
+        found = rearranging._FUNCTIONS["broadcast_to"](value, tuple(x.shape if hasattr(x, "shape") else np.shape(x)))
         return cast(found, dtype or x.dtype)
     if is_symbolic(x):
         y = affine(unary("sign", x), 0.0, value)  # the sign is finite where x is infinite or NaN

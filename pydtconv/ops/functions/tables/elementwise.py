@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import Backward, Rule, no_gradient, sloped, unbroadcast
+from pydtconv.ops.table_op import Backward, Rule, no_gradient, sloped, unbroadcast
 
 _LN2, _LN10, _PI = math.log(2), math.log(10), math.pi
 
@@ -284,7 +284,7 @@ def _where_gradient(b: Backward, **static: Any) -> Any:
     )
 
 
-#: where(condition, x1, x2): the function is in `pieces.py`, for x1 and x2 may be absent
+#: where(condition, x1, x2): the function is in `composed_shapes.py`, for x1 and x2 may be absent
 WHERE = Rule(lambda c, a, b: np.where(c, a, b), _where_gradient, None, "behind the first", narrow=True)
 
 _FUNCTIONS = {

@@ -11,11 +11,11 @@ from pydtconv.dtypes import COMPLEX, FLOATING, name_of
 from pydtconv.extents import check
 from pydtconv.ops.functions.operands import as_float, as_operand, is_symbolic
 from pydtconv.ops.functions.tables.elementwise import _FUNCTIONS
-from pydtconv.ops.functions.tables.making import apply
+from pydtconv.ops.functions.tables.function_of_row import apply
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import RULES, Backward, Rule, unbroadcast
+from pydtconv.ops.table_op import RULES, Backward, Rule, unbroadcast
 from pydtconv.serialization.budget import claim
-from pydtconv.utils.windows import window_of
+from pydtconv.support.windows import window_of
 
 __all__ = exported(numpy="angle", nn="polar", math="fft fft2 ifft2 irfft istft rfft stft view_as_complex view_as_real")
 

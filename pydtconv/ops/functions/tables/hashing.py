@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.functions.tables.making import apply
-from pydtconv.ops.table import RULES, Rule, no_gradient
-from pydtconv.utils.fingerprints import fingerprint64, fingerprint_cat64, string_bin
+from pydtconv.ops.functions.tables.function_of_row import apply
+from pydtconv.ops.table_op import RULES, Rule, no_gradient
+from pydtconv.support.fingerprints import fingerprint64, fingerprint_cat64, string_bin
 
 #: what the fingerprint of a cross begins with, as TensorFlow has it
 _CROSS_KEY = 0xDECAFCAFFE

@@ -14,9 +14,9 @@ from pydtconv.ops.functions.reduction import amax, amin
 from pydtconv.ops.functions.reduction import sum as sum_over
 from pydtconv.ops.functions.shape import cast, concatenate, get_item
 from pydtconv.ops.functions.tables import elementwise
+from pydtconv.ops.functions.tables.composed_shapes import copy, where
+from pydtconv.ops.functions.tables.function_of_row import operands_of
 from pydtconv.ops.functions.tables.image_axes import channels_are_last
-from pydtconv.ops.functions.tables.making import operands_of
-from pydtconv.ops.functions.tables.pieces import copy, where
 
 
 def _parts(x: Any, axis: int) -> list[Any]:

@@ -13,7 +13,7 @@ from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
 from pydtconv.ops.functions.operands import as_float, as_operand, as_padding, as_tensor, is_symbolic
 from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import cast, expand_dims, get_item, moveaxis, pad, squeeze, stack
-from pydtconv.ops.functions.tables import moves, sampling
+from pydtconv.ops.functions.tables import rearranging, sampling
 from pydtconv.ops.functions.tables.image_axes import axes_of, channels_are_last
 from pydtconv.serialization.budget import claim
 
@@ -78,7 +78,7 @@ def _patches(
             reach = (size[d] - 1) * dilation[d] + 1
             total = max((-(-x.shape[d + 1] // strides[d]) - 1) * strides[d] + reach - x.shape[d + 1], 0)
             widths[d + 1] = (total // 2, total - total // 2)
-    y = moves._FUNCTIONS["_patches"](pad(x, widths), size, strides, dilation)
+    y = rearranging._FUNCTIONS["_patches"](pad(x, widths), size, strides, dilation)
     y = y if last else moveaxis(y, -1, 1)
     return squeeze(y, 0) if single else y
 

@@ -13,9 +13,9 @@ from pydtconv.ops.functions.arithmetic import clip, multiply
 from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor, is_symbolic, is_watched
 from pydtconv.ops.functions.shape import cast, get_item, moveaxis, pad, reshape, stack
 from pydtconv.ops.functions.tables import elementwise, linalg, sampling
+from pydtconv.ops.functions.tables.composed_products import tensordot
 from pydtconv.ops.functions.tables.image_axes import axes_of, on_batches, order_of
 from pydtconv.ops.functions.tables.image_filters import gaussian_blur
-from pydtconv.ops.functions.tables.products import tensordot
 
 _RESIZING = {"bilinear": "linear", "nearest": "nearest", "bicubic": "bicubic", "lanczos3": "lanczos3"}
 _RESIZING["lanczos5"] = "lanczos5"
@@ -239,7 +239,7 @@ def elastic_transform(
     data_format: str | None = None,
 ) -> Any:
     """Images whose pixels are moved by smoothed noise (P. Simard et al., ICDAR 2003)."""
-    from pydtconv.ops.functions.tables.drawing import generator
+    from pydtconv.ops.functions.tables.random import generator
 
     order = order_of("elastic_transform", interpolation)
     rng = generator(seed)

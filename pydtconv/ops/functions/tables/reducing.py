@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv.ops.checks import normalize_axes
-from pydtconv.ops.functions.tables.making import Row, functions_of
+from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
 from pydtconv.ops.parts import exported
-from pydtconv.ops.table import Backward, Rule, no_gradient, sloped
+from pydtconv.ops.table_op import Backward, Rule, no_gradient, sloped
 
 Shape = tuple[int, ...]
 Axes = int | Sequence[int] | None

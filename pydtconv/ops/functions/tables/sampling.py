@@ -15,9 +15,9 @@ from pydtconv.ops.functions.arithmetic import maximum
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.ops.functions.reduction import sum as reduce_sum
 from pydtconv.ops.functions.tables import elementwise
-from pydtconv.ops.functions.tables.making import Row, functions_of
-from pydtconv.ops.functions.tables.pieces import where
-from pydtconv.ops.table import Backward, Rule, sloped, unbroadcast
+from pydtconv.ops.functions.tables.composed_shapes import where
+from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
+from pydtconv.ops.table_op import Backward, Rule, sloped, unbroadcast
 
 Shape = tuple[int, ...]
 #: rows of a matrix along an axis: kind and its settings

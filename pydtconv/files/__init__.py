@@ -1,0 +1,1 @@
+"""Files: reading and writing them whole, formats of arrays and pictures, archives, downloads, folders of images."""

@@ -1,0 +1,56 @@
+"""Pictures of a training run, drawn by matplotlib (the `plot` extra)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydtconv.files.whole_file import write_alone
+
+
+def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str = "") -> str:
+    """Draws each quantity of a `History` over the epochs, training and validation in one panel, into an image file.
+
+    history: what `fit` returned, or its `history` dict: name -> one value per epoch.
+    Returns the absolute path.  Raises ImportError when matplotlib is missing, ValueError when there is no epoch.
+    """
+    figure_class = _figure_class()
+    values: Mapping[str, Sequence[float]] = getattr(history, "history", history)
+    names = [name for name in values if not name.startswith("val_") and name != "learning_rate"]
+    if not names or not len(values[names[0]]):
+        raise ValueError("plot_learning_curve: expected a history of one epoch or more, got an empty one")
+    figure = figure_class(figsize=(4.8 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+        for label, key in (("training", name), ("validation", f"val_{name}")):
+            if key in values:
+                axes.plot(range(1, len(values[key]) + 1), values[key], marker="o", markersize=3, label=label)
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(name)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.3)
+        axes.legend()
+    if title:
+        figure.suptitle(title)
+    return str(save_figure(figure, path, 120))
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str], dpi: int) -> Path:
+    """Writes a picture whole or not at all; its suffix says the format.  Returns the absolute path.
+
+    Raises OSError that names the file, and ValueError for an unknown format.
+    """
+    target = Path(path).expanduser().absolute()
+    kind = target.suffix.removeprefix(".") or "png"
+    write_alone(target, lambda file: figure.savefig(file, dpi=dpi, format=kind))
+    return target
+
+
+def _figure_class() -> Any:
+    """matplotlib's Figure, which needs no display and leaves pyplot's state alone."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plot_learning_curve needs matplotlib: pip install 'pydtconv[plot]'") from error
+    return Figure

@@ -1,0 +1,208 @@
+"""Rows of the table: what computes, element by element, by products and by moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pydtconv import ops
+from pydtconv.dtypes import real
+from pydtconv.graph import Node, Tensor
+from pydtconv.interchange.onnx.export_functions import cast
+from pydtconv.interchange.onnx.export_table import activation, aligned, finish, layout, place_of, row, window
+from pydtconv.interchange.onnx.writer import Writer
+
+# element-wise
+
+
+@row(ops.Activation)
+def _activation(w: Writer, node: Node) -> None:
+    first, op = layout(w, node.inputs[0]), node.op
+    assert isinstance(op, ops.Activation)
+    x = w.read(node.inputs[0], first)
+    w.set(node.outputs[0], activation(w, node.outputs[0], x, op.kind, op.alpha, op.beta, op.gamma), first)
+
+
+@row(ops.Bias)
+def _bias(w: Writer, node: Node) -> None:
+    x, b = node.inputs
+    first = layout(w, x)
+    name = w.read(x, first)
+    maker = w.maker(name)
+    joins = maker is not None and maker.op_type in ("Conv", "ConvTranspose", "Gemm") and len(maker.input) == 2
+    if joins and w.array_of(b) is not None and w.readers[x] == 1 and name == maker.output[0]:
+        maker.input.append(w.value(b))
+        w.set(node.outputs[0], name, first)
+        return
+    w.set(node.outputs[0], w.emit("Add", name, aligned(w, b, len(x.shape), first)), first)
+
+
+@row(ops.Add)
+def _add(w: Writer, node: Node) -> None:
+    op, rank = node.op, len(node.outputs[0].shape)
+    assert isinstance(op, ops.Add)
+    first = layout(w, *node.inputs)
+    names = [aligned(w, tensor, rank, first) for tensor in node.inputs]
+    total = names[0]
+    for name in names[1:]:
+        total = w.emit("Add", total, name)
+    if op.average:
+        total = w.emit("Div", total, w.scalar(len(names), node.outputs[0]))
+    finish(w, node, total, first, op.alpha)
+
+
+@row(ops.Cast)
+def _cast(w: Writer, node: Node) -> None:
+    first = layout(w, node.inputs[0])
+    name = cast(w, w.read(node.inputs[0], first), node.inputs[0].dtype, node.outputs[0].dtype)
+    w.set(node.outputs[0], name, first)
+
+
+# convolutions and products
+
+
+def _filters(w: Writer, tensor: Tensor, order: Sequence[int], shape: Sequence[int] | None = None) -> str:
+    """Filters in ONNX's order of axes; shape: to bring them into before."""
+    name = w.weights(tensor, lambda array: (array if shape is None else array.reshape(shape)).transpose(order))
+    if name is None:
+        name = w.value(tensor)
+        name = w.transposed(name if shape is None else w.reshaped(name, shape), order)
+    return name
+
+
+@row(ops.Conv, ops.DepthwiseConv, ops.ConvTranspose)
+def _convolution(w: Writer, node: Node) -> None:
+    op, (x, kernel) = node.op, node.inputs[:2]
+    rank = len(x.shape)
+    spatial = range(rank - 2)
+    size, strides, dilations, pads = window(node)
+    more: dict[str, Any] = {}
+    if isinstance(op, ops.DepthwiseConv):
+        ci, multiplier = kernel.shape[-2:]
+        filters = _filters(w, kernel, (rank - 1, rank - 2, *spatial), (*size, 1, (ci or 0) * (multiplier or 0)))
+        more["group"] = ci
+    else:
+        filters = _filters(w, kernel, (rank - 1, rank - 2, *spatial))
+        more["group"] = op.groups if isinstance(op, ops.Conv) else None
+    if isinstance(op, ops.ConvTranspose):
+        reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
+        before, after = pads[: rank - 2], pads[rank - 2 :]
+        more["output_padding"] = [
+            int(node.outputs[0].shape[i + 1] - (strides[i] * (x.shape[i + 1] - 1) + reach[i] - before[i] - after[i]))  # type: ignore[operator]
+            for i in spatial
+        ]
+    bias = op.bias_of(node.inputs)  # type: ignore[attr-defined]
+    names = [w.first(x), filters, *([] if bias is None else [w.value(bias)])]
+    kind = "ConvTranspose" if isinstance(op, ops.ConvTranspose) else "Conv"
+    y = w.emit(kind, *names, kernel_shape=size, strides=strides, dilations=dilations, pads=pads, **more)
+    if op.residual:
+        y = w.emit("Add", y, w.first(node.inputs[-1]))
+    finish(w, node, y, True, op.alpha)  # type: ignore[attr-defined]
+
+
+@row(ops.Dense)
+def _dense(w: Writer, node: Node) -> None:
+    op, (x, kernel) = node.op, node.inputs[:2]
+    assert isinstance(op, ops.Dense)
+    bias = op.bias_of(node.inputs)
+    names = [w.value(x), w.value(kernel), *([] if bias is None else [w.value(bias)])]
+    y = w.emit("Gemm", *names) if len(x.shape) == 2 else w.emit("MatMul", *names[:2])
+    y = w.emit("Add", y, names[2]) if len(x.shape) != 2 and bias is not None else y
+    y = w.emit("Add", y, w.value(node.inputs[-1])) if op.residual else y
+    finish(w, node, y, False, op.alpha)
+
+
+@row(ops.MatMul)
+def _matmul(w: Writer, node: Node) -> None:
+    w.set(node.outputs[0], w.emit("MatMul", *map(w.value, node.inputs)))
+
+
+@row(ops.Contract)
+def _contract(w: Writer, node: Node) -> None:
+    op = node.op
+    assert isinstance(op, ops.Contract)
+    w.set(node.outputs[0], w.emit("Einsum", *map(w.value, node.inputs), equation=f"{op.a},{op.b}->{op.c}"))
+
+
+@row(ops.TakeRows)
+def _rows(w: Writer, node: Node) -> None:
+    index, table = node.inputs
+    w.set(node.outputs[0], w.emit("Gather", w.value(table), cast(w, w.value(index), index.dtype, "int64"), axis=0))
+
+
+@row(ops.Attention)
+def _attention(w: Writer, node: Node) -> None:
+    """Transposes to (n, heads, tokens, features), and two products around a softmax."""
+    op, (q, k, v) = node.op, node.inputs[:3]
+    assert isinstance(op, ops.Attention)
+    mask = node.inputs[3] if len(node.inputs) > 3 else None
+    if op.rate and op.always:
+        raise ValueError("export: Attention with dropout outside of training has no ONNX operator")
+    if op.zero_empty and mask is not None:
+        raise ValueError("export: Attention with zero_empty and a mask has no ONNX operator")
+    _, heads, kv_heads, tq, tk, d, dv = op.sizes(*(tensor.spec for tensor in node.inputs))
+    scaled = w.emit("Mul", w.value(q), w.scalar(op.factor(d), q))
+    queries = w.transposed(scaled, (0, 2, 1, 3))
+    keys, values = w.transposed(w.value(k), (0, 2, 3, 1)), w.transposed(w.value(v), (0, 2, 1, 3))
+    if heads != kv_heads:
+        queries = w.emit("Reshape", queries, w.integers([0, kv_heads, heads // kv_heads, tq, d]))
+        keys, values = (w.emit("Unsqueeze", name, w.integers([2])) for name in (keys, values))
+    scores = w.emit("MatMul", queries, keys)
+    if heads != kv_heads:
+        scores = w.emit("Reshape", scores, w.integers([0, heads, tq, tk]))
+    least = w.scalar(-1e30, q)
+    if op.causal:
+        scores = w.emit("Where", w.constant(np.tril(np.ones((tq, tk), bool))), scores, least)
+    if mask is not None:
+        scores = w.emit("Where", cast(w, w.value(mask), mask.dtype, "bool"), scores, least)
+    shares = w.emit("Softmax", scores, axis=-1)
+    if heads != kv_heads:
+        shares = w.emit("Reshape", shares, w.integers([0, kv_heads, heads // kv_heads, tq, tk]))
+    y = w.emit("MatMul", shares, values)
+    if heads != kv_heads:
+        y = w.emit("Reshape", y, w.integers([0, heads, tq, dv]))
+    w.set(node.outputs[0], w.transposed(y, (0, 2, 1, 3)))
+
+
+# normalization, softmax
+
+
+@row(ops.BatchNorm)
+def _batch_norm(w: Writer, node: Node) -> None:
+    op, x = node.op, node.inputs[0]
+    assert isinstance(op, ops.BatchNorm)
+    if not op.frozen and op.always:
+        raise ValueError("export: batch normalization by the batch's own moments (training=True) has no ONNX operator")
+    c, dtype = x.shape[-1], real(x.dtype)
+    gamma = w.value(node.inputs[1]) if op.scale else w.constant(np.ones(c or 0, dtype))
+    beta = op.beta_of(node.inputs)
+    names = [gamma, w.constant(np.zeros(c or 0, dtype)) if beta is None else w.value(beta)]
+    names += [w.value(node.inputs[i]) for i in op.state]
+    finish(w, node, w.emit("BatchNormalization", w.first(x), *names, epsilon=op.epsilon), True, op.alpha)
+
+
+@row(ops.LayerNorm)
+def _layer_norm(w: Writer, node: Node) -> None:
+    op, x = node.op, node.inputs[0]
+    assert isinstance(op, ops.LayerNorm)
+    lead, rank = op.lead(len(x.shape)), len(x.shape)
+    shape, name = x.shape[lead:], w.value(x)
+    rest = [w.value(tensor) for tensor in node.inputs[1:]]
+    gamma = rest.pop(0) if op.scale else w.constant(np.ones(shape, real(x.dtype)))
+    if not op.rms:
+        y = w.emit("LayerNormalization", name, gamma, *rest, axis=lead, epsilon=op.epsilon)
+    else:
+        square = w.emit("ReduceMean", w.emit("Mul", name, name), w.integers(range(lead, rank)), keepdims=1)
+        root = w.emit("Sqrt", w.emit("Add", square, w.scalar(op.epsilon, x)))
+        y = w.emit("Mul", w.emit("Div", name, root), gamma)
+        y = w.emit("Add", y, rest[0]) if rest else y
+    w.set(node.outputs[0], y)
+
+
+@row(ops.Softmax, ops.LogSoftmax)
+def _softmax(w: Writer, node: Node) -> None:
+    first, x = layout(w, node.inputs[0]), node.inputs[0]
+    axis = place_of(node.op.axis, len(x.shape), first)  # type: ignore[attr-defined]
+    w.set(node.outputs[0], w.emit(type(node.op).__name__, w.read(x, first), axis=axis), first)
