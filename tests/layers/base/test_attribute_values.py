@@ -3,7 +3,7 @@
 import pytest
 
 import pydtconv
-from pydtconv.layers import settings
+from pydtconv.layers.base import attribute_values
 from tests.layers.test_constructor_arguments import ENDINGS, LAYERS, SEPARATE, base_of, variants_of
 
 #: arguments that weights are made by, names, and dtypes, which are policies
@@ -20,10 +20,10 @@ def test_attributes_that_a_constructor_sets_are_seen_when_they_change(name):
         makes = argument in NOT_READ or (argument.endswith(tuple(ENDINGS)) and argument != "activity_regularizer")
         other = None if makes else vars(LAYERS[name](**others)).get(argument)
         now = vars(layer).get(argument)
-        if other is None or not settings.counts(other) or repr(other) == repr(now):
+        if other is None or not attribute_values.counts(other) or repr(other) == repr(now):
             continue
-        before = settings.of_model(layer)
+        before = attribute_values.of_model(layer)
         setattr(layer, argument, other)
-        assert settings.of_model(layer) != before, argument
+        assert attribute_values.of_model(layer) != before, argument
         setattr(layer, argument, now)
-        assert settings.of_model(layer) == before, argument
+        assert attribute_values.of_model(layer) == before, argument
