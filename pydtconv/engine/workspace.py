@@ -178,7 +178,8 @@ class Workspace:
         plan: Plan = planned(graph, memory, limits.current(), earlier, **options)
         if before is not None and plan is earlier:
             return before
-        return Bound(Executor(plan, memory, optimizer if plan.applies_gradients else None), memory)
+        with self.lock:
+            return Bound(Executor(plan, memory, optimizer if plan.applies_gradients else None), memory)
 
     def run(self, bound: Bound, inputs: Any, step: int) -> dict[str, np.ndarray]:
         """One run of a plan, with the random numbers of a step."""
@@ -263,5 +264,6 @@ def memory_limit(limit: int | str, offload: str | os.PathLike[str] | None = None
         try:
             yield
         finally:
-            for workspace in _default.values():
-                offloading.release(workspace.host)
+            for workspace in list(_default.values()):
+                with workspace.lock:  # another thread's run may need the file; the next one makes another
+                    offloading.release(workspace.host)

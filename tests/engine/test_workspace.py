@@ -163,6 +163,24 @@ def test_another_thread_has_no_limit():
     assert found == [limits.NONE]
 
 
+def test_the_end_of_a_limit_waits_for_the_run_of_another_thread(fresh, tmp_path):
+    workspace, ended = default(), threading.Event()
+    workspace.host.use_scratch_file(str(tmp_path), 4096)
+
+    def within():
+        with keras.memory_limit("1GiB"):
+            pass
+        ended.set()
+
+    thread = threading.Thread(target=within)
+    with workspace.lock:  # as a run has it
+        thread.start()
+        assert not ended.wait(0.1)
+        assert workspace.host.scratch_file.nbytes >= 4096
+    thread.join()
+    assert workspace.host.scratch_file.nbytes == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
