@@ -292,7 +292,7 @@ def default_num_threads() -> int:
 
 
 def of_kernels() -> tuple[Any, ...]:
-    """The settings that say how operators compute: changing one of these plans steps anew."""
+    """The settings that say what operators compute, and how: changing one of these traces and plans steps anew."""
     return (
         device(),
         num_threads(),
@@ -302,6 +302,8 @@ def of_kernels() -> tuple[Any, ...]:
         conv_workspace_limit(),
         conv_tuning() > 0,
         _floatx,
+        _epsilon,
+        _image_data_format,
     )
 
 
