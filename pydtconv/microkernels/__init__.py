@@ -11,9 +11,9 @@ ranking and not a measurement, so that equal runs take equal kernels and give eq
 `pydtconv doctor` and `measure` show whether it is right on a machine.  `PYDTCONV_UKR=<name>` forces a kernel.
 """
 
-from pydtconv.microkernels.available import DTYPES, MicroKernel, available
 from pydtconv.microkernels.blis import blis_library
 from pydtconv.microkernels.choice import select, selected
+from pydtconv.microkernels.listing import DTYPES, MicroKernel, available
 from pydtconv.microkernels.speed import measure, peak_gflops
 
 __all__ = ["DTYPES", "MicroKernel", "available", "blis_library", "measure", "peak_gflops", "select", "selected"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pydtconv._ext import ukr
-from pydtconv.microkernels.available import MicroKernel, available, checked, find, rows_of, verdict
+from pydtconv.microkernels.listing import MicroKernel, available, checked, find, rows_of, verdict
 
 
 def select(name: str | None, dtype: str = "float32") -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from pydtconv._ext import cpu, ukr
-from pydtconv.microkernels.available import checked, find, rows_of, verdict
+from pydtconv.microkernels.listing import checked, find, rows_of, verdict
 
 
 def measure(name: str, dtype: str = "float32", seconds: float = 0.05) -> float:

@@ -11,6 +11,7 @@ from pydtconv import config, microkernels
 from pydtconv.conv import ConvProblem, algorithms, choose, timings, tuning, workspace_bytes
 from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.selection import ranking
+from tests.marks import chosen_freely
 
 #: seconds that tuning here cannot take on any machine
 ENOUGH = 1000.0
@@ -69,6 +70,7 @@ def test_strict_precision_passes_over_what_it_leaves_out():
         config.set_conv_precision("fast")
 
 
+@chosen_freely
 def test_an_entry_belongs_to_threads_kernel_dtype_and_every_size():
     key = timings.key(P, "forward")
     others = [

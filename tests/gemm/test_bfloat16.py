@@ -6,6 +6,7 @@ import pytest
 from pydtconv import config, dtypes, microkernels
 from pydtconv._ext import cpu
 from pydtconv.gemm import gemm, multiply_mixed
+from tests.marks import chosen_freely
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 BFLOAT16 = ml_dtypes.bfloat16
@@ -123,6 +124,7 @@ def test_results_do_not_depend_on_threads():
     assert all(np.array_equal(results[0], other) for other in results[1:])
 
 
+@chosen_freely
 def test_kernels_need_their_features_and_the_best_is_taken(kernel):
     names = [row.name for row in microkernels.available("bfloat16")]
     if "amx_bf16" in names:

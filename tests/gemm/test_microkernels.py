@@ -9,6 +9,7 @@ import pytest
 
 from pydtconv import microkernels
 from pydtconv._ext import cpu
+from tests.marks import chosen_freely
 
 
 def run(code, **environment):
@@ -23,6 +24,7 @@ def run(code, **environment):
     )
 
 
+@chosen_freely
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_table(dtype):
     kernels = microkernels.available(dtype)
@@ -35,6 +37,7 @@ def test_table(dtype):
     assert microkernels.selected(dtype).name == next(kernel.name for kernel in kernels if kernel.usable)
 
 
+@chosen_freely
 def test_pairs_are_multiplied_by_the_faster_instructions():
     """Products of vdpbf16ps where they are more than those of FMA in a cycle, else pairs are widened."""
     usable = {kernel.name for kernel in microkernels.available("bfloat16") if kernel.usable}
@@ -67,6 +70,7 @@ def test_nothing_is_chosen_at_import():
     assert result.returncode == 0, result.stderr
 
 
+@chosen_freely
 def test_environment_forces_a_kernel_and_a_family():
     code = """
     from pydtconv import microkernels
