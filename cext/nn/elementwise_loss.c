@@ -2,8 +2,8 @@
  *
  *   loss[o, i] = share * sum_j f(x[o, j, i], t[o, j, i]);      dx = share * f'(x, t) * dloss
  *
- * The table cuda/elementwise_losses.h gives each f.  Every kind is compiled on its own, with its f and f' inlined.  One pass over x
- * and t; sums are taken in double precision.
+ * The table cuda/elementwise_losses.h gives each f.  Every kind is compiled on its own, with its f and f' inlined.  One
+ * pass over x and t; sums are taken in double precision.
  */
 #include "dtconv_nn_losses.h"
 #include "norm_common.h"
