@@ -93,6 +93,7 @@ def scale_and_translate(
     """Images under x * scale + translation along each of spatial_dims."""
     if method not in _METHODS:
         raise ValueError(f"scale_and_translate: method: expected one of {', '.join(_METHODS)}, got {method!r}")
+    check("scale_and_translate: output_shape", tuple(output_shape), least=1)
     x = as_operand(images)
     if any(is_symbolic(value) or is_watched(np.asarray(value)) for value in (scale, translation)):
         for i, d in enumerate(d % len(x.shape) for d in spatial_dims):
