@@ -12,6 +12,8 @@ from pydtconv.graph import Memory, MemoryLimitError, Plan, Updates
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.variable import Variable
 
+_BY_ROWS, _WHOLE = Updates(by_rows=True), Updates(by_rows=False)
+
 
 def planned(graph: Graph, memory: Memory, within: Limits, before: Plan | None = None, **options: Any) -> Plan:
     """The plan of a graph that will run in this memory.  Raises MemoryError where its device has not enough.
@@ -36,7 +38,9 @@ def updates_of(optimizer: Any, memory: Memory) -> Updates | None:
     """What an optimizer can do while backward runs; None where gradients are to lie in the store afterwards."""
     if optimizer is None or memory.keeps_gradients or replica.current().reads_gradients:
         return None
-    return Updates(by_rows=optimizer.works_in_rows) if optimizer.works_in_parts else None
+    if not optimizer.works_in_parts:
+        return None
+    return _BY_ROWS if optimizer.works_in_rows else _WHOLE
 
 
 def updating(optimizer: Any, variables: Sequence[Variable], memory: Memory) -> dict[str, Any]:
