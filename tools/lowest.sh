@@ -14,4 +14,4 @@ cp .venv/lib/python3*/site-packages/__editable__*pydtconv* "$folder"/lib/python3
 echo "pydtconv: tests with $(tr '\n' ' ' <"$folder/requirements.txt")"
 # matplotlib's lowest version warns of what its own newest requirements will not have
 "$folder/bin/python" -m pytest -m "not slow and not mpi" -W ignore::DeprecationWarning -p no:cacheprovider "$@" \
-    tests/optimizers tests/saving tests/serialization tests/interchange tests/utils tests/callbacks tests/preprocessing
+    tests/optimizers tests/saving tests/serialization tests/interchange tests/files tests/support tests/utils tests/callbacks tests/preprocessing
