@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FunctionType
 from typing import IO, TYPE_CHECKING, Any
 
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
-from pydtconv.layers.base import attribute_values, layer_tree
+from pydtconv.layers.base import layer_tree
 from pydtconv.layers.base.input_spec import check_inputs
 from pydtconv.layers.base.layer import Layer
-from pydtconv.layers.base.symbolic import KerasTensor, Operation
+from pydtconv.layers.base.symbolic import KerasTensor
+from pydtconv.models.code_of_users import runs_no_code_of_users
 from pydtconv.models.functional_config import functional_config, functional_from_config
 from pydtconv.models.network import Network, cut_at
 from pydtconv.models.state_tree import set_state_tree, state_tree
@@ -25,9 +24,6 @@ from pydtconv.models.summary import print_summary
 from pydtconv.serialization.objects import serialize_keras_object
 from pydtconv.serialization.registry import custom_object_scope
 from pydtconv.trainers import Trainer
-
-#: members of classes that do not run in a call
-_NOT_CALLED = (*attribute_values.OTHER, "__dict__", "__weakref__")
 
 
 class Model(Trainer, Layer):
@@ -126,7 +122,7 @@ class Model(Trainer, Layer):
     @property
     def _pydt_runs_no_code_of_users(self) -> bool:
         """Whether a call runs no Python code but that of this package, which does the same each time."""
-        return layer_tree.known(self, "runs no code of users", _runs_no_code_of_users)
+        return layer_tree.known(self, "runs no code of users", runs_no_code_of_users)
 
     if TYPE_CHECKING:  # a subclass's takes what it needs
 
@@ -437,36 +433,3 @@ def _are_in_order(structure: Any) -> bool:
 
 def _single(structure: Any) -> Any:
     return structure[0] if isinstance(structure, list) and len(structure) == 1 else structure
-
-
-def _runs_no_code_of_users(model: Model) -> bool:
-    return all(map(_is_ours, model._pydt_flatten_layers()))
-
-
-def _is_ours(layer: Any) -> bool:
-    """Whether a call of a layer runs the code of this package alone; operators that users write run in the plan.
-
-    The numbers of a regularizer may change, which nobody notes.
-    """
-    network = getattr(layer, "_pydt_network", None)
-    called = [layer, *(() if network is None else network.operations)]
-    given = [(node.args, node.kwargs) for node in (network.nodes if network else ())]
-    read = (vars(each) for each in called if not isinstance(each, Model))
-    values = [*tree.flatten(given), vars(layer).get("call"), *(value for each in read for value in each.values())]
-    functions = (value for value in values if callable(value) and not isinstance(value, Operation))
-    return (
-        layer.activity_regularizer is None
-        and all(attribute_values.is_ours(each if isinstance(each, FunctionType) else type(each)) for each in functions)
-        and not any(map(_has_own_code, {kind for each in called for kind in type(each).__mro__}))
-    )
-
-
-def _has_own_code(kind: type) -> bool:
-    """Whether a class of a user has what may run in a call."""
-    if attribute_values.is_ours(kind) or kind.__module__ in sys.stdlib_module_names:
-        return False
-    return any(
-        not (name in _NOT_CALLED or (hasattr(Trainer, name) and not hasattr(Layer, name)))
-        and (callable(member) or hasattr(member, "__get__"))
-        for name, member in vars(kind).items()
-    )

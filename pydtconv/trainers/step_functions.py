@@ -27,6 +27,8 @@ from pydtconv.trainers.tracing import Traced, loss_scale, trace, trace_example
 
 #: steps that are kept
 _KEPT = 24
+#: losses of a step in which no layer adds any
+_NONE = AddedLosses((), ())
 #: elements of a variable that are compared where the code of a step reads it
 _LARGEST = 256
 
@@ -94,7 +96,7 @@ class StepFunction:
             predictions=tree.map_structure(self._prediction(found), traced.predictions),
             applied=self.executor.plan.applies_gradients,
             updates=[each.filled({**inputs, **found}) for each in traced.updates],
-            added=AddedLosses(traced.owners, [found[name].copy() for name in traced.added]),
+            added=AddedLosses(traced.owners, [found[name].copy() for name in traced.added]) if traced.added else _NONE,
         )
 
     def _prediction(self, found: Mapping[str, np.ndarray]) -> Callable[[str], np.ndarray]:

@@ -88,7 +88,10 @@ class SpatialWorker(Worker):
         if not self.partition.cut:
             return
         if self._step is None:
-            raise NotImplementedError("a step of one's own expects data with whole images, got windows of them")
+            raise NotImplementedError(
+                "a train_step, test_step or predict_step of the model's class expects data with whole images, got "
+                "windows of them: leave windows to the step of fit"
+            )
         spatial = self._placements[self._step.traced.x[0]].shape[1:-1]
         window = self.partition.window(spatial)
         for name in filter(None, (*self._step.traced.x, *self._step.traced.y)):
