@@ -74,6 +74,11 @@ class ProgbarLogger(Callback):
     def on_predict_end(self, logs: Logs | None = None) -> None:
         self._finish(None)
 
+    def release(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
     def _start(self) -> None:
         self._seen = 0
         self._bar = Progbar(self.target, verbose=self.verbose, unit_name="step")

@@ -4,11 +4,51 @@ from __future__ import annotations
 
 import errno
 import logging
+import warnings
+import weakref
+from typing import Any, Protocol
 
 from pydtconv.naming import printable
 from pydtconv.support.disk_errors import DISK_ERRORS
 
 _interactive = [True]
+
+
+class Line(Protocol):
+    """A line of a terminal that is drawn anew, such as a progress bar's."""
+
+    def clear(self) -> None: ...
+
+
+_lines: weakref.WeakSet[Any] = weakref.WeakSet()
+_show_warning = [warnings.showwarning]
+
+
+def line_drawn(line: Line) -> None:
+    """Messages and warnings clear this line first, until it is left, and so have lines of their own."""
+    clear_lines()
+    _lines.add(line)
+    if warnings.showwarning is not _show_above:
+        _show_warning[0] = warnings.showwarning
+        warnings.showwarning = _show_above
+
+
+def line_left(line: Line) -> None:
+    """The line is not drawn anymore."""
+    _lines.discard(line)
+    if not _lines and warnings.showwarning is _show_above:
+        warnings.showwarning = _show_warning[0]
+
+
+def clear_lines() -> None:
+    """Takes the lines away that are drawn anew."""
+    for line in list(_lines):
+        line.clear()
+
+
+def _show_above(*arguments: Any, **more: Any) -> None:
+    clear_lines()
+    _show_warning[0](*arguments, **more)
 
 
 def enable_interactive_logging() -> None:
@@ -36,6 +76,7 @@ def tell(text: str) -> None:
     if not _interactive[0]:
         logging.getLogger("pydtconv").info(text)
         return
+    clear_lines()
     try:
         print(text, flush=True)
     except UnicodeEncodeError as error:

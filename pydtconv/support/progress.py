@@ -1,34 +1,37 @@
-"""A progress bar over steps, drawn by tqdm on a terminal and in a notebook, and as plain lines elsewhere."""
+"""A progress bar over steps: a line drawn anew on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pydtconv.naming import printable
+from pydtconv.support import messages
 from pydtconv.support.messages import is_interactive_logging_enabled, tell
 
-if TYPE_CHECKING:
-    from tqdm import tqdm
-
-_FORMAT = "{n_fmt}/{total_fmt} {bar:20} {desc}"
-_FORMAT_WITHOUT_TARGET = "{n_fmt}/Unknown {desc}"
 #: seconds until the first line within an epoch, and between others, where there is no terminal
 FIRST_LINE, OTHER_LINES = 10.0, 30.0
+#: columns beside a drawn line that are cleared with it: what a terminal shows of Ctrl-C
+_ECHO = 4
 
 
-def _is_terminal() -> bool:
-    """Whether there is a standard output, which programs in the background may lack, and it is a terminal."""
-    return sys.stdout is not None and sys.stdout.isatty()
+def _columns() -> float:
+    """Columns in which a line can be drawn anew: those of a terminal, infinitely many in a notebook, else 0.
 
-
-def _is_notebook() -> bool:
-    """Whether standard output is a cell of a notebook, which understands how a bar is drawn anew."""
-    return type(sys.stdout).__module__.startswith("ipykernel")
+    Programs in the background may lack a standard output.  A terminal that says that it has no columns is a pipe.
+    """
+    if type(sys.stdout).__module__.startswith("ipykernel"):
+        return math.inf
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+    except (AttributeError, OSError, ValueError):
+        return 0
 
 
 class Progbar:
@@ -58,24 +61,15 @@ class Progbar:
         self.unit_name = unit_name
         self.stateful_metrics = set(stateful_metrics or ())
         self.stateless_metrics = None if stateless_metrics is None else set(stateless_metrics)
+        self.width = width
         self._sums: dict[str, tuple[float, int]] = {}
         self._seen = 0
         self._start = time.perf_counter()
-        self._bar: tqdm | None = None
-        self._between_lines = OTHER_LINES if interval is None else interval
-        self._next_line = self._start + (FIRST_LINE if interval is None else interval)
-        if verbose == 1 and (_is_terminal() or _is_notebook()) and is_interactive_logging_enabled():
-            from tqdm import tqdm  # not before there is something to draw
-
-            self._bar = tqdm(
-                total=target,
-                file=sys.stdout,
-                mininterval=0.05 if interval is None else interval,
-                miniters=1,
-                dynamic_ncols=True,
-                ascii=not (sys.stdout.encoding or "").lower().startswith("utf"),
-                bar_format=(_FORMAT if target else _FORMAT_WITHOUT_TARGET).replace(":20", f":{width}"),
-            )
+        self._draws = verbose == 1 and _columns() > 0 and is_interactive_logging_enabled()
+        self._drawn = ""
+        first, others = (0.0, 0.05) if self._draws else (FIRST_LINE, OTHER_LINES)
+        self._between_lines = others if interval is None else interval
+        self._next_line = self._start + (first if interval is None else interval)
 
     def update(
         self, current: int, values: Iterable[tuple[str, Any]] | None = None, finalize: bool | None = None
@@ -95,25 +89,57 @@ class Progbar:
                 self._sums[name] = (total + number * weight, count + weight)
         if finalize is None:
             finalize = self.target is not None and current >= self.target
-        advance, self._seen = current - self._seen, current
-        if self._bar is not None:
-            if finalize and self.target is None:
-                self._bar.total = current
-            self._bar.set_description_str(self._text(finalize), refresh=False)
-            self._bar.update(advance)
-            if finalize:
-                self._bar.refresh()
-                self._bar.close()
-                self._bar = None
-        elif finalize and self.verbose:
-            tell(f"{current}/{self.target or current} - {self._text(True)}")
+        self._seen = current
+        if finalize:
+            self.clear()
+            if self.verbose:
+                tell(self._line(True))
         elif self.verbose == 1 and time.perf_counter() >= self._next_line:
             self._next_line = time.perf_counter() + self._between_lines
-            tell(f"{current}/{self.target or 'Unknown'} - {self._text(False)}")
+            if self._draws:
+                self._draw()
+            else:
+                tell(self._line(False))
 
     def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:
         """Moves n steps on."""
         self.update(self._seen + n, values)
+
+    def clear(self) -> None:
+        """Takes the line away that was drawn, so that another text can stand in its place."""
+        if self._drawn:
+            blank = min(len(self._drawn) + _ECHO, _columns() - 1)
+            print("\r" + " " * int(max(blank, 0)), end="\r", flush=True)
+            self._leave()
+
+    def close(self) -> None:
+        """Leaves the line as it was drawn last, where the steps end before they are done."""
+        if self._drawn:
+            print(flush=True)
+            self._leave()
+
+    def _leave(self) -> None:
+        self._drawn = ""
+        messages.line_left(self)
+
+    def _draw(self) -> None:
+        """Draws the line anew, cut to what the terminal has; another one's line gives way."""
+        if not self._drawn:
+            messages.line_drawn(self)
+        columns, before = _columns(), len(self._drawn)
+        line = self._line(False)
+        self._drawn = line if columns == math.inf else line[: max(int(columns) - 1, 0)]
+        print("\r" + self._drawn.ljust(before), end="", flush=True)
+
+    def _line(self, finished: bool) -> str:
+        """How far it has come, and the results.  The bar gives way where the whole has no room beside it."""
+        count = f"{self._seen}/{self.target or (self._seen if finished else 'Unknown')}"
+        text = self._text(finished)
+        if not self._draws or not self.target or len(count) + self.width + len(text) + 2 > _columns():
+            return f"{count} - {text}"
+        full = "\u2588" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
+        bar = full * round(self.width * min(self._seen / self.target, 1))
+        return f"{count} {bar:{self.width}} {text}"
 
     def _text(self, finished: bool) -> str:
         elapsed = time.perf_counter() - self._start

@@ -135,17 +135,6 @@ def test_progress_without_a_terminal_has_lines_as_often_as_asked(capsys):
     assert [line.split(" - ")[0] for line in capsys.readouterr().out.splitlines()] == ["1/3", "2/3", "3/3"]
 
 
-def test_progress_on_a_terminal_is_a_bar(capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    bar = Progbar(2, interval=0)
-    bar.add(1, [("loss", 1e-5)])
-    bar.add(1, [("loss", 3e-5)])
-    text = capsys.readouterr().out
-    assert "1/2 " in text
-    assert "2/2 " in text
-    assert text.rstrip().endswith("loss: 2.0000e-05")
-
-
 def test_progress_can_be_silent(capsys):
     Progbar(1, verbose=0).update(1, [("loss", 1)])
     assert capsys.readouterr().out == ""
