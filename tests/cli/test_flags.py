@@ -20,7 +20,7 @@ ELSEWHERE = {
     ("train", "--no-distribution"), ("run", "--no-distribution"), ("evaluate", "--no-distribution"),
     ("doctor", "--mesh"), ("doctor", "--quick"), ("simulate", "--neighbour"),
     *(("run", flag) for flag in ("--bucket-size", "--blocking", "--no-shared-memory", "--wire", "--check-gradients")),
-    ("run", "--mesh"), ("run", "--network"),
+    ("run", "--mesh"), ("run", "--network"), ("run", "-m"),
 }  # fmt: skip
 #: arguments of each command that the flags below are added to
 BASE = {

@@ -2,11 +2,15 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
 
 import pytest
+
+from pydtconv.cli import main
+from pydtconv.cli import run as run_module
 
 
 @pytest.fixture
@@ -215,3 +219,67 @@ def test_a_keras_that_is_loaded_already_is_refused():
     code += "names.install()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "RuntimeError: keras was imported before pydtconv" in result.stderr
+
+
+MAIN = """
+import sys, os, neighbour
+print(__name__, __spec__.name, repr(__package__), os.path.basename(sys.argv[0]), sys.argv[1:], neighbour.VALUE)
+print(os.path.basename(__file__), sys.modules["__main__"].neighbour is neighbour)
+1 / 0
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Runs the command in a folder, in this process, which is as it was afterwards."""
+
+    def run_here(words):
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            patch.setattr(run_module.keras_names, "install", lambda: None)
+            patch.setattr(sys, "argv", sys.argv)
+            patch.setattr(sys, "path", [*sys.path])
+            patch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+            status = main(["run", *words])
+        for name in ("neighbour", "package", "package.__main__", "package.train"):
+            sys.modules.pop(name, None)
+        return status
+
+    return run_here
+
+
+@pytest.mark.parametrize("words", [["app"], ["app.zip"], ["-m", "package"], ["-m", "package.train"]], ids=" ".join)
+def test_folders_zip_files_and_modules_run_as_with_python(words, here, tmp_path, capsys):
+    for folder in ("app", "package"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__main__.py").write_text(MAIN)
+        (tmp_path / folder / "neighbour.py").write_text("VALUE = 7\n")
+    (tmp_path / "package/__init__.py").touch()
+    (tmp_path / "package/train.py").write_text(MAIN)
+    (tmp_path / "neighbour.py").write_text("VALUE = 8\n")
+    shutil.make_archive(tmp_path / "app", "zip", tmp_path / "app")
+    words = [*words, "--epochs", "3"]
+    python = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert here(words) == python.returncode == 1
+    printed = capsys.readouterr()
+    assert printed.out == python.stdout
+    shown = printed.err.splitlines()
+    assert shown[0] == "Traceback (most recent call last):"
+    assert [line.split("/")[-1] for line in shown[1:]] == [
+        line.split("/")[-1] for line in python.stderr.splitlines() if "<frozen runpy>" not in line
+    ][1:]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["empty"], "expected a file __main__.py in 'empty', which is what runs; found none"),
+        (["-m", "nowhere"], "-m: expected a module as in `import nowhere`, found no nowhere"),
+        (["-m", "nowhere.at.all"], "-m: cannot find nowhere.at.all: No module named 'nowhere'"),
+        (["-m", "empty"], "-m: expected a module as in `import empty.__main__`, found no empty.__main__, as empty is"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_a_line(words, said, here, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    assert here(words) == 2
+    assert capsys.readouterr().err.startswith(f"pydtconv run: {said}")
