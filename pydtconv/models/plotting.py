@@ -12,6 +12,7 @@ from pydtconv import tree
 from pydtconv.files.whole_file import write_whole
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import Node
+from pydtconv.support.messages import tell
 
 
 class Dot:
@@ -58,12 +59,15 @@ def plot_model(
 ) -> None:
     """Writes a picture of a model: ".png", ".svg", ".pdf", or ".dot", for which Graphviz need not be installed.
 
-    Arguments as `model_to_dot`.  Raises ImportError where Graphviz is needed and missing.
+    Arguments as `model_to_dot`.  Where Graphviz is needed and missing it prints so, as Keras does, and writes nothing.
     """
     shown = (show_shapes, show_dtype, show_layer_names, rankdir, expand_nested, dpi, False)
     dot = model_to_dot(model, *shown, show_layer_activations, show_trainable, splines, **kwargs)
     path = Path(to_file)
-    dot.write(path, format=path.suffix.lstrip(".").lower() or "png")
+    try:
+        dot.write(path, format=path.suffix.lstrip(".").lower() or "png")
+    except ImportError as error:
+        tell(str(error))
 
 
 def model_to_dot(

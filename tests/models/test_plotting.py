@@ -30,9 +30,15 @@ def test_what_is_drawn(model, tmp_path):
     assert "activation: tanh" in text
 
 
-def test_what_cannot_be_drawn(model, tmp_path, monkeypatch):
+def test_what_cannot_be_drawn(model, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(ImportError, match=r"format 'png' needs Graphviz, .* expected to_file to end in '\.dot'"):
-        keras.utils.plot_model(model, tmp_path / "net.png")
+    keras.utils.plot_model(model, tmp_path / "net.png")  # a script that draws goes on
+    assert capsys.readouterr().out == (
+        "plot_model: a picture of format 'png' needs Graphviz, whose program 'dot' is not installed: "
+        "expected to_file to end in '.dot', which needs nothing\n"
+    )
+    assert not (tmp_path / "net.png").exists()
+    with pytest.raises(ImportError, match="format 'png' needs Graphviz"):
+        keras.utils.model_to_dot(model).write(tmp_path / "net.png", format="png")
     with pytest.raises(ValueError, match="is not built yet"):
         keras.utils.model_to_dot(keras.Sequential([layers.Dense(2)]))
