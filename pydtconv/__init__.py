@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pydtconv.dtype_policies import FloatDTypePolicy as FloatDTypePolicy
     from pydtconv.graph.ir.variable import Variable as Variable
     from pydtconv.graph.passes.split import Split as Split
+    from pydtconv.graph.plan import MemoryLimitError as MemoryLimitError
     from pydtconv.layers.base.input_spec import InputSpec as InputSpec
     from pydtconv.layers.base.layer import Layer as Layer
     from pydtconv.layers.base.symbolic import KerasTensor as KerasTensor
@@ -76,6 +77,7 @@ _NAMES = {
     "KerasTensor": "layers.base.symbolic",
     "Layer": "layers.base.layer",
     "Loss": "losses",
+    "MemoryLimitError": "graph.plan",
     "Metric": "metrics",
     "Model": "models.model",
     "Operation": "layers.base.symbolic",

@@ -249,3 +249,7 @@ def test_a_wheel_has_all_that_is_needed_to_run():
     at_run_time = "pydtconv/devices/cuda/"  # kernels for GPUs are compiled where one is
     assert not [name for name in names if name.endswith((".c", ".h", ".pyx")) and not name.startswith(at_run_time)]
     assert {f"{at_run_time}{path.name}" for path in (ROOT / "cext" / "cuda").glob("*.cu")} <= names
+
+
+def test_the_error_of_a_memory_limit_is_a_name_of_the_package():
+    assert pydtconv.MemoryLimitError is pydtconv.graph.MemoryLimitError
