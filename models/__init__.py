@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pydtconv.suggest import did_you_mean, refusal
+from pydtconv.suggest import one_of, refusal
 
 #: modules of `keras.applications`, with `preprocess_input` and `decode_predictions` of their own
 KERAS = (
@@ -74,12 +74,25 @@ def names(own: bool = False) -> list[str]:
 
 
 def axes(name: str) -> int:
-    """How many axes the inputs of a network have besides the channels: 2 for images, 1 for signals, 3 for volumes."""
+    """How many axes the inputs of a network have besides the channels: 2 for images, 1 for signals, 3 for volumes.
+
+    Raises ValueError for an unknown name, with the near ones.
+    """
+    _builder(name)
     return AXES.get(_key(name), 2)
 
 
 def _key(name: str) -> str:
     return str(name).lower().replace("-", "").replace("_", "")
+
+
+def _builder(name: str) -> Callable[..., Any]:
+    """The function that makes a network.  Raises ValueError for an unknown name, with the near ones."""
+    by_name = {key.lower(): function for key, function in _BUILDERS.items()}
+    key = _key(name)
+    if key not in by_name:
+        raise ValueError(f"applications: no model is called {name!r}{one_of(key, names())}")
+    return by_name[key]
 
 
 def build(name: str, input_shape: tuple[int, ...], classes: int, **options: Any) -> Any:
@@ -89,17 +102,12 @@ def build(name: str, input_shape: tuple[int, ...], classes: int, **options: Any)
     options: the family's own; weights are random where they do not say otherwise.
     Returns a model that has not been compiled.  Raises ValueError for an unknown name or option, with the near ones.
     """
-    by_name = {key.lower(): function for key, function in _BUILDERS.items()}
-    key = _key(name)
-    if key not in by_name:
-        hint = did_you_mean(key, by_name) or f"; expected one of {', '.join(names())}"
-        raise ValueError(f"applications.build: no model is called {name!r}{hint}")
-    known = inspect.signature(by_name[key]).parameters
+    builder = _builder(name)
+    known = inspect.signature(builder).parameters
     for option in options:
         if option not in known:
-            hint = did_you_mean(option, known) or f"; expected one of {', '.join(known)}"
-            raise ValueError(f"applications.build: {name} has no option {option!r}{hint}")
-    return by_name[key](**{"weights": None, **options, "input_shape": input_shape, "classes": classes})
+            raise ValueError(f"applications.build: {name} has no option {option!r}{one_of(option, known)}")
+    return builder(**{"weights": None, **options, "input_shape": input_shape, "classes": classes})
 
 
 __getattr__ = refusal("pydtconv.applications", __all__)

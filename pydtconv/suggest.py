@@ -49,6 +49,17 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(matches)}?" if matches else ""
 
 
+#: names of a list that an error shows
+_SHOWN = 12
+
+
+def one_of(name: str, names: Iterable[str]) -> str:
+    """What an unknown name may have been, as `did_you_mean`; else what there is, of many the first ones."""
+    every = list(names)
+    rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return did_you_mean(name, every) or f"; expected one of {', '.join(every[:_SHOWN])}{rest}"
+
+
 def missing(module: str, name: str, names: Iterable[str]) -> str:
     """What to say of a missing name: the name and the nearest things."""
     text = f"pydtconv has no {module}.{name}"

@@ -28,6 +28,7 @@ def run(args: Any) -> int:
     if args.weights is None:
         raise CommandError("--weights: expected the file that `pydtconv train` has written")
     processes.start(args)
+    networks.prepare(args)
     networks.use_device(args)
     _, test, shape, classes = networks.load(args, training=False)
     model = networks.scaled(networks.build(args, shape, classes), shape)

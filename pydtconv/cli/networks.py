@@ -10,7 +10,7 @@ import numpy as np
 
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
-from pydtconv.suggest import did_you_mean
+from pydtconv.suggest import did_you_mean, one_of
 
 _MIB = 1 << 20
 Shape = tuple[int, ...]
@@ -48,6 +48,31 @@ def refuse(args: Any, names: Iterable[str], why: str) -> None:
     for name in names:
         if getattr(args, name, None) not in (None, False, _SHAPE.get(name)):
             raise CommandError(f"--{name.replace('_', '-')}: changes nothing {why}")
+
+
+def check_file(option: str, path: str, size: int = 0) -> None:
+    """Raises CommandError, before anything is computed, where a file of so many bytes could not be written."""
+    from pydtconv.files.whole_file import check_writable
+
+    try:
+        check_writable(Path(path), size)
+    except OSError as error:
+        raise CommandError(f"{option}: cannot be written: {error}") from None
+
+
+def check_picture(option: str, path: str | None, needed: bool = True) -> None:
+    """Raises CommandError, before anything is computed, where a picture could not be drawn into this file.
+
+    needed: whether there must be matplotlib.
+    """
+    from pydtconv.files.plotting import check_picture
+
+    try:
+        if path is not None:
+            check_picture(path)
+    except (ImportError, OSError, ValueError) as error:
+        if needed or not isinstance(error, ImportError):
+            raise CommandError(f"{option}: {error}") from None
 
 
 def add_device(parser: Parser) -> None:
@@ -129,17 +154,9 @@ def add_data(parser: Parser) -> None:
 
 
 def build(args: Any, input_shape: Shape, classes: int) -> Any:
-    """The model with its variant active.  Raises CommandError for names and sizes that do not fit."""
-    from pydtconv import applications, config
-    from pydtconv.conv import VARIANTS
+    """The network, after `prepare`.  Raises CommandError for sizes and weights that do not fit."""
+    from pydtconv import applications
 
-    set_dtype(args)
-
-    if getattr(args, "variant", None) is not None:
-        if args.variant.upper() not in VARIANTS:
-            hint = did_you_mean(args.variant, VARIANTS) or f"; expected one of {', '.join(VARIANTS)}"
-            raise CommandError(f"--variant: unknown variant {args.variant!r}{hint}")
-        config.set_conv_variant(args.variant.upper())
     try:
         return applications.build(
             args.model, input_shape=input_shape, classes=classes, weights=getattr(args, "weights", None)
@@ -151,13 +168,27 @@ def build(args: Any, input_shape: Shape, classes: int) -> Any:
         raise CommandError(str(error)) from None
 
 
-def set_dtype(args: Any) -> None:
-    """Makes --dtype the policy of the layers that are made from now on, and makes --matmul-precision active.
+def prepare(args: Any) -> None:
+    """Makes --dtype the policy of the layers that are made from now on, and --matmul-precision and --variant active.
 
-    Raises CommandError for an unknown one.
+    To be called before data is loaded.  Raises CommandError for unknown ones, an unknown --model, and --weights that
+    are not there.
     """
-    from pydtconv import config
+    from pydtconv import applications, config
+    from pydtconv.conv import VARIANTS
 
+    try:
+        applications.axes(args.model)
+    except ValueError as error:
+        raise CommandError(f"--model: {str(error).removeprefix('applications: ')}") from None
+    weights = getattr(args, "weights", None)
+    if weights is not None and not Path(weights).is_file():
+        near = did_you_mean(weights, map(str, Path(weights).parent.glob("*.*")))
+        raise CommandError(f"--weights: expected a file, found none at {weights!r}{near}")
+    if getattr(args, "variant", None) is not None:
+        if args.variant.upper() not in VARIANTS:
+            raise CommandError(f"--variant: unknown variant {args.variant!r}{one_of(args.variant, VARIANTS)}")
+        config.set_conv_variant(args.variant.upper())
     if args.dtype is not None:
         try:
             config.set_dtype_policy(args.dtype)
@@ -223,8 +254,7 @@ def _arrays(args: Any) -> tuple[Any, Any, Shape, int]:
 
     name = args.dataset or "cifar10"
     if name not in datasets.__all__:
-        hint = did_you_mean(name, datasets.__all__) or f"; expected one of {', '.join(datasets.__all__)}"
-        raise CommandError(f"--dataset: unknown data set {name!r}{hint}")
+        raise CommandError(f"--dataset: unknown data set {name!r}{one_of(name, datasets.__all__)}")
     (x_train, y_train), (x_test, y_test) = getattr(datasets, name).load_data()
     if args.samples:
         x_train, y_train, x_test, y_test = (part[: args.samples] for part in (x_train, y_train, x_test, y_test))

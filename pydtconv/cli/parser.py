@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pydtconv.cli.errors import UsageError
-from pydtconv.suggest import did_you_mean
+from pydtconv.suggest import did_you_mean, one_of
 from pydtconv.support.sizes import as_bytes
 
 
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
             choices = [str(choice) for choice in action.choices]
             is_command = isinstance(action, argparse._SubParsersAction)
             what = "command" if is_command else f"value of {'/'.join(action.option_strings)}"
-            hint = did_you_mean(str(value), choices) or f"; expected one of {', '.join(choices)}"
+            hint = one_of(str(value), choices)
             self.error(f"unknown {what} {str(value)!r}{hint}")
 
     def error(self, message: str) -> NoReturn:

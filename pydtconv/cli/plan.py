@@ -33,7 +33,15 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
+    from pydtconv.engine import offloading
+
+    networks.check_picture("--picture", args.picture)
+    networks.prepare(args)
     training.prepare(args)
+    try:
+        offloading.of_plan(args.offload, networks.limit(args))
+    except (ValueError, OSError) as error:
+        raise CommandError(str(error)) from None
     shape, split = networks.shape_of(args), networks.split(args)
     network = networks.build(args, shape, args.classes)
     model = training.compiled(network, shape, training.optimizer(args.optimizer, 0.01), args.augment, split)

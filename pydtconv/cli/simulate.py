@@ -82,6 +82,7 @@ def run(args: Any) -> int:
     try:
         with_defaults(args)
         check(args)
+        networks.check_picture("--picture", args.picture, needed=False)
         ranks, network = parse_ranks(args.ranks), Network.parse(args.network)
         workload = Workload(profiles(args))
         without = f"for {workload.model}, which has no batch normalization"
@@ -178,6 +179,7 @@ def words_of(args: Any, images: int, threads: int) -> list[str]:
 def run_neighbour(args: Any) -> int:
     """Trains as `measured` does until the standard input ends."""
     with_defaults(args)
+    networks.prepare(args)
     threads_of_rank(args)
     model = networks.build(args, networks.shape_of(args), args.classes)
     neighbours.serve(model, *example(model, args, args.batch))
@@ -227,10 +229,12 @@ def with_defaults(args: Any) -> None:
 def check(args: Any) -> None:
     """Raises ValueError for options that do not fit."""
     from pydtconv.simulation import ALGORITHMS
-    from pydtconv.suggest import did_you_mean
+    from pydtconv.suggest import one_of
 
     if (args.model is None) == (args.profile is None):
         raise ValueError("expected --model or --profile, one of them")
+    if args.model is not None:
+        networks.prepare(args)
     for name in ("batch_per_rank", "batch", "steps", "threads", "ranks_per_host"):
         value = getattr(args, name)
         if value is not None and value < 1:
@@ -238,7 +242,7 @@ def check(args: Any) -> None:
     if not 0 < args.bucket_size < math.inf:
         raise ValueError(f"--bucket-size: expected MiB above 0, a finite number, got {args.bucket_size}")
     if args.algorithm not in ALGORITHMS:
-        hint = did_you_mean(args.algorithm, ALGORITHMS) or f"; expected one of {', '.join(ALGORITHMS)}"
+        hint = one_of(args.algorithm, ALGORITHMS)
         raise ValueError(f"--algorithm: unknown algorithm {args.algorithm!r}{hint}")
 
 

@@ -19,5 +19,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
+    networks.prepare(args)
     networks.build(args, networks.shape_of(args), args.classes).summary()
     return 0

@@ -66,19 +66,21 @@ def run(args: Any) -> int:
     from pydtconv.checkpoints import CheckpointError
 
     processes.start(args)
-    backup = checkpointing.callbacks_of(args)
-    utils.set_random_seed(args.seed)
+    networks.prepare(args)
     training.prepare(args)
+    _check_before_data(args)
+    split = networks.split(args)
+    utils.set_random_seed(args.seed)
     if args.tune is not None:
         try:
             config.set_conv_tuning(args.tune)
         except ValueError:
             raise CommandError(f"--tune: expected seconds of 0 or more, got {args.tune}") from None
+    backup = checkpointing.callbacks_of(args)
     train, test, shape, classes = networks.load(args, training=True)
     network = networks.build(args, shape, classes)
     processes.synchronize(args, network)
     steps = len(train) if args.data else -(-len(train[0]) // args.batch_size)
-    split = networks.split(args)
     model = training.compiled(network, shape, optimizer(args, steps), args.augment, split)
     name = args.output or network.name
     _check_outputs(args, network, name)
@@ -121,22 +123,31 @@ def run(args: Any) -> int:
     return status
 
 
+def _check_before_data(args: Any) -> None:
+    """Raises CommandError for options that do not fit, which need no data to be looked at."""
+    from pydtconv import replica
+    from pydtconv.engine import offloading
+
+    optimizer(args, steps=1)
+    try:
+        offloading.folder_of(args.offload, networks.limit(args))
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    if replica.current().is_main:
+        networks.check_file("--output", f"{args.output or args.model}.weights.h5")
+        if args.profile:
+            networks.check_file("--profile", args.profile)
+
+
 def _check_outputs(args: Any, network: Any, name: str) -> None:
     """Raises CommandError, before anything is trained, where a file could not be written at the end."""
     from pydtconv import replica
-    from pydtconv.files.whole_file import check_writable
     from pydtconv.models.stored_weights import weights_bytes
 
     if not replica.current().is_main:
         return
-    files = [("--output", f"{name}.weights.h5", weights_bytes(network)), ("--output", f"{name}.png", 0)]
-    if args.profile:
-        files.append(("--profile", args.profile, 0))
-    for option, path, size in files:
-        try:
-            check_writable(Path(path), size)
-        except OSError as error:
-            raise CommandError(f"{option}: cannot be written: {error}") from None
+    networks.check_file("--output", f"{name}.weights.h5", weights_bytes(network))
+    networks.check_file("--output", f"{name}.png")
 
 
 def _save(network: Any, path: str) -> Path | None:

@@ -60,13 +60,14 @@ def run(args: Any) -> int:
         raise CommandError(f"--seconds: expected a number above 0, got {args.seconds}")
     if args.model is None:
         raise CommandError("--model: expected a network, or --calibrate, which needs none")
+    networks.prepare(args)
     networks.limit_workspace(args)
     networks.use_device(args)
     bench = bench_of(devices.get(config.device()))
     try:
-        disk = None if args.offload is None else disk_speed.measured_anew(args.offload)
         if args.threads is not None:
             config.set_num_threads(args.threads)
+        disk = None if args.offload is None else disk_speed.measured_anew(args.offload)
         shape = networks.shape_of(args)
         network = networks.build(args, shape, args.classes)
         model = training.compiled(network, shape, training.optimizer(training.DEFAULT_OPTIMIZER, 0.01))

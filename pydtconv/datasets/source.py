@@ -59,6 +59,10 @@ def _existing(path: Path) -> Path | None:
     return next((choice for choice in choices if choice.is_file()), None)
 
 
+def _shown(names: Sequence[str]) -> str:
+    return names[0] + (f" (and {len(names) - 1} more)" if names[1:] else "")
+
+
 def obtain(dataset: str, alternatives: Sequence[Sequence[str]], downloads: Sequence[Download]) -> list[Path]:
     """The files of a data set: found, or else downloaded and then found.
 
@@ -77,12 +81,12 @@ def obtain(dataset: str, alternatives: Sequence[Sequence[str]], downloads: Seque
                 cache_subdir=os.path.join("datasets", file.folder),
             )
     except (OSError, ValueError) as error:
-        wanted = " or ".join(", ".join(names) for names in alternatives)
+        wanted = " or ".join(dict.fromkeys(map(_shown, alternatives)))
         places = " or ".join(str(folder) for folder in folders())
-        hint = "" if data_folder() else " (or into a folder that the environment variable PYDTCONV_DATA names)"
+        hint = "" if data_folder() else ", or name the folder that has it: PYDTCONV_DATA=FOLDER"
         raise FileNotFoundError(
-            f"the data set {dataset} is not on this machine and could not be downloaded ({error}); "
-            f"put {wanted} into {places}{hint}"
+            f"the data set {dataset} is not on this machine and could not be downloaded ({error})\n"
+            f"  put {wanted}\n  into {places}{hint}"
         ) from error
     found = find(alternatives)
     if not found:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydtconv.files.whole_file import write_alone
+from pydtconv.files.whole_file import check_writable, write_alone
 
 
 def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str = "") -> str:
@@ -16,13 +16,13 @@ def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str =
     history: what `fit` returned, or its `history` dict: name -> one value per epoch.
     Returns the absolute path.  Raises ImportError when matplotlib is missing, ValueError when there is no epoch.
     """
-    figure_class = _figure_class()
+    figure = figure_class("plot_learning_curve")
     values: Mapping[str, Sequence[float]] = getattr(history, "history", history)
     names = [name for name in values if not name.startswith("val_") and name != "learning_rate"]
     if not names or not len(values[names[0]]):
         raise ValueError("plot_learning_curve: expected a history of one epoch or more, got an empty one")
-    figure = figure_class(figsize=(4.8 * len(names), 3.6), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+    picture = figure(figsize=(4.8 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(picture.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         for label, key in (("training", name), ("validation", f"val_{name}")):
             if key in values:
                 axes.plot(range(1, len(values[key]) + 1), values[key], marker="o", markersize=3, label=label)
@@ -32,8 +32,8 @@ def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str =
         axes.grid(alpha=0.3)
         axes.legend()
     if title:
-        figure.suptitle(title)
-    return str(save_figure(figure, path, 120))
+        picture.suptitle(title)
+    return str(save_figure(picture, path, 120))
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str], dpi: int) -> Path:
@@ -41,16 +41,34 @@ def save_figure(figure: Any, path: str | os.PathLike[str], dpi: int) -> Path:
 
     Raises OSError that names the file, and ValueError for an unknown format.
     """
-    target = Path(path).expanduser().absolute()
-    kind = target.suffix.removeprefix(".") or "png"
+    target, kind = _target(path)
     write_alone(target, lambda file: figure.savefig(file, dpi=dpi, format=kind))
     return target
 
 
-def _figure_class() -> Any:
-    """matplotlib's Figure, which needs no display and leaves pyplot's state alone."""
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Raises, before anything is computed, what drawing into this file would raise at the end.
+
+    ImportError without matplotlib, ValueError for an unknown format, OSError where the file cannot be written.
+    """
+    target, kind = _target(path)
+    known = figure_class("a picture")().canvas.get_supported_filetypes()
+    if kind.lower() not in known:
+        expected = ", ".join(f".{name}" for name in sorted(known))
+        raise ValueError(f"expected a picture's file to end in one of {expected}, got {str(path)!r}")
+    check_writable(target)
+
+
+def figure_class(what: str) -> Any:
+    """matplotlib's Figure, which needs no display and leaves pyplot's state alone.  what: needs it."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plot_learning_curve needs matplotlib: pip install 'pydtconv[plot]'") from error
+        raise ImportError(f"{what} needs matplotlib: pip install 'pydtconv[plot]'") from error
     return Figure
+
+
+def _target(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """A picture's absolute path, and its format."""
+    target = Path(path).expanduser().absolute()
+    return target, target.suffix.removeprefix(".") or "png"

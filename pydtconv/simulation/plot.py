@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydtconv.files.plotting import save_figure
+from pydtconv.files.plotting import figure_class, save_figure
 from pydtconv.simulation.scaling import Prediction
 
 
@@ -14,11 +14,7 @@ def plot_scaling(scalings: Mapping[str, Sequence[Prediction]], path: str | Path,
 
     Raises ImportError when matplotlib is not installed (extra `plot`).
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("the picture needs matplotlib: pip install 'pydtconv[plot]'") from error
-    figure = Figure(figsize=(5.5 * len(scalings), 4.5), layout="constrained")
+    figure = figure_class("the picture")(figsize=(5.5 * len(scalings), 4.5), layout="constrained")
     for axes, (name, found) in zip(figure.subplots(1, len(scalings), squeeze=False)[0], scalings.items(), strict=True):
         ranks = sorted({prediction.ranks for prediction in found})
         for color, algorithm in enumerate(dict.fromkeys(prediction.algorithm for prediction in found)):

@@ -103,7 +103,7 @@ def test_names_in_any_case_and_near_ones():
     assert applications.build("mlp", input_shape=(8, 8, 1), classes=3, hidden=(4,)).count_params() == 65 * 4 + 5 * 3
     with pytest.raises(ValueError, match=r"no model is called 'resnet43'; did you mean .*resnet34"):
         applications.build("resnet43", input_shape=(32, 32, 3), classes=10)
-    with pytest.raises(ValueError, match=r"'zzz'; expected one of .*googlenet"):
+    with pytest.raises(ValueError, match=r"'zzz'; expected one of alexnet, .* and [0-9]+ more"):
         applications.build("zzz", input_shape=(32, 32, 3), classes=10)
 
 

@@ -230,3 +230,76 @@ def test_a_flag_changes_something_or_is_refused(command, seen):
 def test_what_would_change_nothing_is_refused(argv, flag, capsys):
     assert main(argv) == 2
     assert f"{flag}: {NOTHING} with --" in capsys.readouterr().err
+
+
+#: options whose value can be wrong by itself: a wrong value, and what is said of it before anything is loaded or built
+WRONG = {
+    "--model": ("foo", "--model: no model is called 'foo'"),
+    "--dtype": ("fp16", "--dtype: .*'fp16'"),
+    "--variant": ("CGX", "--variant: unknown variant 'CGX'; did you mean CGT"),
+    "--matmul-precision": ("best", "--matmul-precision: .*'best'"),
+    "--device": ("gpu:77", "--device: "),
+    "--weights": ("nope.h5", "--weights: expected a file, found none at 'nope.h5'; did you mean note.h5"),
+    "--dataset": ("mnits", "--dataset: unknown data set 'mnits'; did you mean mnist"),
+    "--data": ("nowhere", "--data and --dataset: expected one of them"),
+    "--split": ("a:b", "--split: .*'a:b'"),
+    "--offload": ("nowhere", "offload: expected |nowhere"),
+    "--output": ("file/weights", "--output: "),
+    "--profile": ("file/step.json", "--profile: |--model or --profile"),
+    "--picture": ("file/plan.png", "--picture: "),
+    "--workspace-limit": ("-1", "--workspace-limit: expected MiB"),
+    "--tune": ("-1", "--tune: expected seconds"),
+    "--warmup-epochs": ("1", "--warmup-epochs: expected --base-batch-size"),
+    "--checkpoint": ("file", "--checkpoint: "),
+    "--keep": ("1", "--keep: expected --checkpoint"),
+    "--save-every": ("1", "--save-every: expected --checkpoint"),
+    "--resume": (None, "--resume: expected --checkpoint"),
+    "--mesh": ("batch=2", "--mesh.*: expected |with --mesh"),
+    "--network": ("fast", "--network.*: |network: "),
+    "--algorithm": ("tree", "--algorithm: unknown algorithm 'tree'"),
+    "--ranks": ("4,2", "--ranks: expected growing numbers"),
+    "--ranks-per-host": ("2", "--ranks-per-host: changes nothing"),
+    "--batch-per-rank": ("0", "--batch-per-rank: expected 1 or more"),
+    "--batch": ("0", "--batch: expected 1 or more"),
+    "--steps": ("0", "--steps: expected 1 or more"),
+    "--threads": ("0", "threads: expected"),
+    "--seconds": ("0", "--seconds: expected a number above 0"),
+    "--bucket-size": ("0", "--bucket-size: expected MiB above 0"),
+    "--no-sync-batchnorm": (None, None),  # which depends on the network
+    "--dump": (None, None),
+}
+#: said by the parser, which knows what each of these takes
+PARSED = {
+    "--image-size", "--channels", "--classes", "--batch-size", "--samples", "--epochs", "--optimizer", "--seed",
+    "--wire", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit",
+}  # fmt: skip
+SWITCHES = {
+    "--augment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory", "--check-gradients",
+    "--calibrate", "--again", "--neighbour", "--quick", "-m",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [name for name in BASE if name != "demo"])
+def test_a_wrong_value_is_refused_before_anything_is_loaded_or_built(command, monkeypatch, tmp_path, capsys):
+    def never(*args, **kwargs):
+        raise AssertionError("too late")
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("file", "note.h5"):
+        (tmp_path / name).touch()
+    for module, name in ((applications, "build"), (datasets.digits, "load_data")):
+        monkeypatch.setattr(module, name, never)
+    base = [word if word != "old.weights.h5" else "note.h5" for word in BASE[command]]
+    for flag in flags_of(command) - PARSED - SWITCHES:
+        value, said = WRONG[flag]
+        if said is None:
+            continue
+        argv = [command, *base, flag, *([] if value is None else [value])]
+        try:
+            status = main(argv)
+        except SystemExit as error:
+            status = error.code
+        told = capsys.readouterr().err
+        assert status == 2, (flag, told)
+        assert re.search(said, told), (flag, told)
+        assert len(told) < 500, (flag, told)

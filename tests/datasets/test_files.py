@@ -98,11 +98,13 @@ def test_a_missing_data_set_says_where_to_put_which_file(places, load):
     with pytest.raises(FileNotFoundError, match="not on this machine") as error:
         load()
     text = str(error.value)
+    assert text.count("\n") == 2
+    assert max(map(len, text.splitlines())) < 250
     assert "no network in this test" in text
     assert str(places[0]) in text
     assert str(places[1]) in text
     assert any(
-        name in text for name in ("mnist.npz", "train-images-idx3-ubyte.gz", "test_batch", "cifar-100-python/train")
+        name in text for name in ("mnist.npz", "train-images-idx3-ubyte.gz", "data_batch_1", "cifar-100-python/train")
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydtconv.files.plotting import save_figure
+from pydtconv.files.plotting import figure_class, save_figure
 from pydtconv.graph.memory.storage import Storage
 
 MIB = 1 << 20
@@ -48,15 +48,12 @@ def plot_memory(plan: Placed, path: Path) -> Path:
 
     A plan with offload has a third one: the predicted time lines of computing, writes and reads.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch, Rectangle
-    except ImportError as error:
-        raise ImportError("plan.plot needs matplotlib: pip install 'pydtconv[plot]'") from error
+    new_figure = figure_class("plan.plot")
+    from matplotlib.patches import Patch, Rectangle
 
     count = max(len(plan.steps), 1)
     extra = plan.offloaded is not None
-    figure = Figure(figsize=(11, 10 if extra else 8), layout="constrained")
+    figure = new_figure(figsize=(11, 10 if extra else 8), layout="constrained")
     grid = figure.add_gridspec(3 if extra else 2, 1, height_ratios=[4, 4, 1.4] if extra else [1, 1])
     over_time = figure.add_subplot(grid[0])
     boxes = figure.add_subplot(grid[1], sharex=over_time)
