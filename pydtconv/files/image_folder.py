@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import io
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from pydtconv import config
-from pydtconv.files.pixels import eight_bits, opened, pillow
-from pydtconv.files.reading import BadFileError, open_regular
-from pydtconv.support.dataset import PyDataset
-from pydtconv.support.random import next_seed
+from pydtconv.files.image_batches import ImageFolder
+from pydtconv.files.image_decoding import INTERPOLATIONS, MODES, REDUCED, Decoder
+from pydtconv.files.pixels import pillow
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
-MODES = {"rgb": ("RGB", 3), "rgba": ("RGBA", 4), "grayscale": ("L", 1)}
-INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 LABEL_MODES = ("int", "categorical", "binary", None)
 
 
@@ -45,7 +38,8 @@ def image_dataset_from_directory(
     format: str = "tf",
     verbose: bool = True,
     on_error: str = "raise",
-    workers: int = 2,
+    workers: int | None = None,
+    reduced: bool | str = "auto",
 ) -> Any:
     """The images below a folder with one folder for each class, in batches, with the arguments of Keras's function.
 
@@ -56,7 +50,12 @@ def image_dataset_from_directory(
     crop_to_aspect_ratio: cut off what would be distorted, instead of stretching the image; pad_to_aspect_ratio: put
     black around it.  data_format: None takes that of `config.image_data_format`.  format: only "tf", Keras's default.
     on_error: "raise" a ValueError that names the bad file, or "skip" it: a warning names it and its batch is smaller.
-    workers: threads that decode; they are at most four batches ahead.
+    workers: threads that decode the images of a batch together; they are at most four batches ahead.  None: as
+    many as kernels use, `config.num_threads()`.
+    reduced: whether JPEGs are decoded with half, a quarter or an eighth of their rows and columns, as libjpeg can, and
+    then resized.  "auto": where at least twice the rows and columns of image_size are left; pixels of photographs then
+    differ from those of a whole decoding by 2 of 255 (root of the mean square).  True: where at least those of
+    image_size are left; they differ by 2 to 6.  False: never.
 
     Raises ValueError for arguments and folders that do not fit and ImportError where Pillow is missing.
     """
@@ -68,6 +67,7 @@ def image_dataset_from_directory(
     _one_of("interpolation", interpolation, INTERPOLATIONS)
     _one_of("label_mode", label_mode, LABEL_MODES)
     _one_of("on_error", on_error, ("raise", "skip"))
+    _one_of("reduced", reduced, tuple(REDUCED))
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise ValueError("expected crop_to_aspect_ratio or pad_to_aspect_ratio, got both")
     _one_of("data_format", data_format, (None, "channels_last", "channels_first"))
@@ -98,174 +98,29 @@ def image_dataset_from_directory(
     if verbose:
         used = " and ".join(f"{len(chosen)} for {part}" for part, chosen in parts.items() if part)
         print(f"Found {len(files)} files belonging to {len(names)} classes{used and f', using {used}'}.")
+    size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+    if len(size) != 2 or min(size) < 1:
+        raise ValueError(f"image_size: expected (height, width), got {image_size!r}")
+    fit = "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch"
+    decoder = Decoder(size, color_mode, interpolation, fit, reduced)
     folders = [
         ImageFolder(
             [files[i] for i in chosen],
             None if label_mode is None or numbers is None else numbers[chosen],
             names,
             label_mode,
-            color_mode,
+            decoder,
+            decoder,
             batch_size,
-            (image_size, image_size) if isinstance(image_size, int) else image_size,
             shuffle and not (subset == "both" and part == "validation"),
             seed,
-            interpolation,
-            "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch",
             on_error,
-            workers,
+            config.num_threads() if workers is None else workers,
             data_format,
         )
         for part, chosen in parts.items()
     ]
     return folders[0] if len(folders) == 1 else tuple(folders)
-
-
-class ImageFolder(PyDataset):
-    """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode, or x alone.
-
-    class_names: names by number, None without labels.  file_paths: the files.  With shuffle, each epoch has an order of
-    its own.
-    """
-
-    _pydt_order = property(lambda self: self._order)  # which all processes must have alike
-
-    def __init__(
-        self,
-        file_paths: list[Path],
-        numbers: np.ndarray | None,
-        class_names: list[str],
-        label_mode: str | None,
-        color_mode: str,
-        batch_size: int | None,
-        image_size: tuple[int, int],
-        shuffle: bool,
-        seed: int | None,
-        interpolation: str,
-        fit: str,
-        on_error: str,
-        workers: int,
-        data_format: str | None = None,
-    ) -> None:
-        if len(image_size) != 2 or min(image_size) < 1:
-            raise ValueError(f"image_size: expected (height, width), got {image_size!r}")
-        self._single = batch_size is None
-        batch_size = 1 if batch_size is None else batch_size
-        for name, value in (("batch_size", batch_size), ("workers", workers)):
-            if value < 1:
-                raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
-        super().__init__(workers=workers, max_queue_size=4)
-        self.file_paths, self.class_names = [str(path) for path in file_paths], class_names or None
-        self.image_size, self.batch_size = (int(image_size[0]), int(image_size[1])), batch_size
-        self._numbers, self._label_mode, self._color_mode = numbers, label_mode, color_mode
-        self._interpolation, self._fit, self._on_error = interpolation, fit, on_error
-        self._data_format = data_format
-        self._order = np.arange(len(file_paths))
-        self._random = np.random.default_rng(next_seed() if seed is None else seed) if shuffle else None
-        self.on_epoch_end()
-
-    def __len__(self) -> int:
-        return -(-len(self._order) // self.batch_size)
-
-    def __iter__(self) -> Iterator[Any]:
-        """An epoch for whoever walks through by himself; the next one has another order."""
-        yield from super().__iter__()
-        self.on_epoch_end()
-
-    def on_epoch_end(self) -> None:
-        """Shuffles for the next epoch."""
-        if self._random is not None:
-            self._order = self._random.permutation(len(self._order))
-
-    def get_state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: the order of this epoch and the generator of those to come."""
-        return {"order": self._order, "random": None if self._random is None else self._random.bit_generator.state}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Puts back what `get_state` gave.  Raises ValueError where it is of another number of files."""
-        if len(state["order"]) != len(self._order):
-            raise ValueError(f"expected {len(state['order'])} images, as there were, got {len(self._order)}")
-        if (state["random"] is None) != (self._random is None):
-            raise ValueError(f"shuffle: expected {self._random is None}, as it was, got {self._random is not None}")
-        order = np.asarray(state["order"])
-        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(len(order))):
-            raise ValueError(f"order: expected each number below {len(order)} once, got {order!r:.100}")
-        self._order = order
-        if self._random is not None:
-            self._random.bit_generator.state = state["random"]
-
-    def digest(self) -> str:
-        """Tells data sets of other files, classes or settings from this one; folders above those of classes may differ.
-
-        Of many files, 4096 from the first to the last count.
-        """
-        chosen = np.unique(np.linspace(0, len(self.file_paths) - 1, 4096).astype(np.int64))
-        names = ["/".join(Path(self.file_paths[i]).parts[-2:]) for i in chosen]
-        numbers = None if self._numbers is None else self._numbers[chosen].tolist()
-        settings = (self.class_names, self.image_size, self._label_mode, self._color_mode, self._interpolation)
-        told = repr((len(self.file_paths), names, numbers, *settings, self._fit, self._data_format, self._on_error))
-        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
-
-    def __getitem__(self, index: int) -> Any:
-        """One batch.  Raises ValueError that names a bad file, or all of them where none of a batch could be read."""
-        chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
-        batch = self._read(chosen)
-        if not len(batch[0]):
-            raise ValueError(f"no image of batch {index} could be read, the first is {self.file_paths[chosen[0]]}")
-        if self._single:
-            batch = tuple(part[0] for part in batch)
-        return batch[0] if len(batch) == 1 else batch
-
-    def read_share(self, index: int, share: Callable[[int], slice]) -> Any:
-        """The part of a batch that `share` says, given the size of the batch; only its files are read.
-
-        It may be empty, as it may where all of its files are bad and left out.
-        """
-        chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
-        batch = self._read(chosen[share(len(chosen))])
-        return batch[0] if len(batch) == 1 else batch
-
-    def _read(self, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
-        mode, channels = MODES[self._color_mode]
-        x = np.empty((len(chosen), *self.image_size, channels), np.float32)
-        kept: list[int] = []
-        for number in chosen:
-            try:
-                x[len(kept)] = self._decoded(self.file_paths[number], mode).reshape(x.shape[1:])
-            except ValueError as error:
-                if self._on_error == "raise":
-                    raise
-                warnings.warn(f"skipped {error}", UserWarning, stacklevel=3)
-                continue
-            kept.append(int(number))
-        x = x[: len(kept)]
-        if (self._data_format or config.image_data_format()) == "channels_first":
-            x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
-        return (x,) if self._numbers is None else (x, self._targets(self._numbers[kept]))
-
-    def _targets(self, numbers: np.ndarray) -> np.ndarray:
-        if self._label_mode == "categorical":
-            return np.eye(len(self.class_names or ()), dtype=np.float32)[numbers]
-        return numbers.astype(np.float32)[:, None] if self._label_mode == "binary" else numbers.astype(np.int32)
-
-    def _decoded(self, path: str, mode: str) -> np.ndarray:
-        """(height, width[, channels]) uint8.  Raises BadFileError that names the file and where reading stopped."""
-        image_module = pillow()
-        height, width = self.image_size
-        # decoders take sizes that a file claims from memory before they read: of data in memory they get what is there
-        with _opened(path) as raw, io.BytesIO(raw.read()) as file:
-            pixels = eight_bits(opened(file, path, draft=(mode, (width, height))), mode)
-        box = None
-        resampling = getattr(image_module.Resampling, self._interpolation.upper())
-        if self._fit == "pad":
-            scale = max(pixels.width / width, pixels.height / height)
-            whole = image_module.new(mode, (round(width * scale), round(height * scale)))
-            whole.paste(pixels, ((whole.width - pixels.width) // 2, (whole.height - pixels.height) // 2))
-            pixels = whole
-        if self._fit == "crop":
-            scale = min(pixels.width / width, pixels.height / height)
-            left, top = (pixels.width - width * scale) / 2, (pixels.height - height * scale) / 2
-            box = (left, top, left + width * scale, top + height * scale)
-        return np.asarray(pixels.resize((width, height), resampling, box))
 
 
 def _listed(
@@ -302,18 +157,6 @@ def _images(folder: Path, follow_links: bool) -> list[Path]:
     """Folder by folder, in the order in which Keras takes labels."""
     walk = sorted(os.walk(folder, followlinks=follow_links), key=lambda entry: entry[0])
     return [Path(at, name) for at, _, files in walk for name in sorted(files) if name.lower().endswith(SUFFIXES)]
-
-
-def _opened(path: str) -> BinaryIO:
-    """The file.  Raises BadFileError where it is a broken link, a pipe, or may not be read."""
-    try:
-        return open_regular(path)
-    except BadFileError:
-        raise
-    except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):  # of the process, not of the file
-            raise
-        raise BadFileError(f"{path}: cannot be opened: {os.strerror(error.errno or 0)}") from error
 
 
 def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:

@@ -4,18 +4,18 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import distribution, layers, replica, utils
-from pydtconv.files import image_folder
+from pydtconv.files import image_decoding
 
 read = []
-decoded = image_folder.ImageFolder._decoded
+decoded = image_decoding.Decoder.__call__
 
 
-def counted(self, path, mode):
+def counted(self, path, out):
     read.append(path)
-    return decoded(self, path, mode)
+    return decoded(self, path, out)
 
 
-image_folder.ImageFolder._decoded = counted
+image_decoding.Decoder.__call__ = counted
 
 
 def model():

@@ -16,16 +16,6 @@ from tests.traced import memory_below
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Five dark JPEGs in a/, six bright ones in b/."""
-    for name, count, level in (("a", 5, 40), ("b", 6, 200)):
-        (tmp_path / name).mkdir()
-        for i in range(count):
-            Image.new("RGB", (20 + i, 16), (level, level, level + i)).save(tmp_path / name / f"{i}.jpg")
-    return tmp_path
-
-
 def read(folder, **options):
     return image_dataset_from_directory(folder, **{"image_size": (8, 12), "batch_size": 4, "verbose": False, **options})
 

@@ -4,6 +4,7 @@ import io
 import struct
 import zlib
 from argparse import Namespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_loaders_agree(tmp_path, mode):
     if mode == "rgb":
         args = Namespace(data=tmp_path, dataset=None, image_size=W, batch_size=64, skip_bad_files=False, classes=None)
         test = networks.load(args, training=False)[1]
-        test.image_size = (H, W)
+        test._read = test._decoder = replace(test._decoder, size=(H, W))
         found["the command"] = test[0][0]
     for loader, images in found.items():
         for name, image in zip(names, images, strict=True):

@@ -11,6 +11,10 @@ from pydtconv import utils as our_utils
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.compat.tensorflow.data import Dataset
 
+_OF_FOLDER = (
+    "read_share", "get_state", "set_state", "digest", "on_epoch_end", "workers", "max_queue_size", "_pydt_begin",
+)  # fmt: skip
+
 
 class FolderDataset(Dataset):
     """The batches of an `ImageFolder`, which `fit` reads as it reads that."""
@@ -22,15 +26,13 @@ class FolderDataset(Dataset):
         self.file_paths = folder.file_paths
 
     def _batches(self) -> Iterator[Any]:
-        for index in range(len(self._folder)):
-            yield self[index]
-        self._folder.on_epoch_end()
+        return (tree.map_structure(array, batch) for batch in self._folder)
 
     def __getitem__(self, index: int) -> Any:
         return tree.map_structure(array, self._folder[index])
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("read_share", "get_state", "set_state", "digest", "on_epoch_end", "workers", "max_queue_size"):
+        if name in _OF_FOLDER:
             return getattr(self.__dict__["_folder"], name)
         return super().__getattr__(name)
 

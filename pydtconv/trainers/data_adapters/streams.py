@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydtconv.support.dataset import PyDataset
 from pydtconv.support.digest import sampled
 from pydtconv.support.lazy_zeros import untouched
 from pydtconv.support.random import next_seed
+from pydtconv.support.workers import ahead
 from pydtconv.trainers.data_adapters.arrays import (
     ArrayData,
     Batch,
@@ -23,7 +25,6 @@ from pydtconv.trainers.data_adapters.arrays import (
     kept_order,
     to_arrays,
 )
-from pydtconv.trainers.data_adapters.workers import ahead
 
 
 class StreamData:
@@ -131,7 +132,10 @@ class StreamData:
                 yield get(index)
         else:
             queue, processes = (getattr(self.source, name, None) for name in ("max_queue_size", "use_multiprocessing"))
-            yield from ahead(get, order, workers, 10 if queue is None else queue, bool(processes))
+            begin = None if processes else getattr(self.source, "_pydt_begin", None)
+            if begin is not None and self._reads_shares:
+                begin = partial(begin, share=replica.current().share)
+            yield from ahead(get, order, workers, 10 if queue is None else queue, bool(processes), begin)
 
     def _batch(self, item: Any) -> Batch:
         if self.class_weight is not None:

@@ -1,0 +1,77 @@
+"""Image files into arrays of one size: decoded and resized by Pillow, which lets other threads run meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from pydtconv.files.pixels import eight_bits, opened, pillow
+from pydtconv.files.reading import BadFileError, open_regular
+
+#: the modes of Pillow, and channels
+MODES = {"rgb": ("RGB", 3), "rgba": ("RGBA", 4), "grayscale": ("L", 1)}
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+#: how many times the rows and columns that are wanted a JPEG is decoded with at least, by `reduced`; None: with all
+REDUCED: dict[bool | str, int | None] = {"auto": 2, True: 1, False: None}
+
+#: read(path, out): the pixels of a file, to out (height, width, channels) in uint8
+Read = Callable[[str, np.ndarray], None]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Reads files: (path, out) as of `Read`.
+
+    fit: "stretch", "crop" or "pad".  reduced: of REDUCED.
+    """
+
+    size: tuple[int, int]
+    color_mode: str
+    interpolation: str
+    fit: str
+    reduced: bool | str
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(height, width, channels)"""
+        return (*self.size, MODES[self.color_mode][1])
+
+    def __call__(self, path: str, out: np.ndarray) -> None:
+        """Raises BadFileError that names the file and where reading stopped."""
+        image_module = pillow()
+        (height, width), (mode, _) = self.size, MODES[self.color_mode]
+        times = REDUCED[self.reduced]
+        draft = mode, None if times is None else (times * width, times * height)
+        # decoders take sizes that a file claims from memory before they read: of data in memory they get what is there
+        with _opened(path) as raw, io.BytesIO(raw.read()) as file:
+            pixels = eight_bits(opened(file, path, draft=draft), mode)
+        box = None
+        resampling = getattr(image_module.Resampling, self.interpolation.upper())
+        if self.fit == "pad":
+            scale = max(pixels.width / width, pixels.height / height)
+            whole = image_module.new(mode, (round(width * scale), round(height * scale)))
+            whole.paste(pixels, ((whole.width - pixels.width) // 2, (whole.height - pixels.height) // 2))
+            pixels = whole
+        if self.fit == "crop":
+            scale = min(pixels.width / width, pixels.height / height)
+            left, top = (pixels.width - width * scale) / 2, (pixels.height - height * scale) / 2
+            box = (left, top, left + width * scale, top + height * scale)
+        out[...] = np.asarray(pixels.resize((width, height), resampling, box)).reshape(out.shape)
+
+
+def _opened(path: str) -> BinaryIO:
+    """The file.  Raises BadFileError where it is a broken link, a pipe, or may not be read."""
+    try:
+        return open_regular(path)
+    except BadFileError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):  # of the process, not of the file
+            raise
+        raise BadFileError(f"{path}: cannot be opened: {os.strerror(error.errno or 0)}") from error
