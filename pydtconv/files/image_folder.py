@@ -11,6 +11,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.files.image_batches import ImageFolder
+from pydtconv.files.image_cache import cached
 from pydtconv.files.image_decoding import INTERPOLATIONS, MODES, REDUCED, Decoder
 from pydtconv.files.pixels import pillow
 
@@ -40,6 +41,7 @@ def image_dataset_from_directory(
     on_error: str = "raise",
     workers: int | None = None,
     reduced: bool | str = "auto",
+    cache: str | os.PathLike[str] | None = None,
 ) -> Any:
     """The images below a folder with one folder for each class, in batches, with the arguments of Keras's function.
 
@@ -56,8 +58,11 @@ def image_dataset_from_directory(
     then resized.  "auto": where at least twice the rows and columns of image_size are left; pixels of photographs then
     differ from those of a whole decoding by 2 of 255 (root of the mean square).  True: where at least those of
     image_size are left; they differ by 2 to 6.  False: never.
+    cache: keeps images as they are decoded and resized, for the epochs to come: "memory", or a folder for later runs,
+    too, which several processes may share (see `docs/guides/data.md`).
 
-    Raises ValueError for arguments and folders that do not fit and ImportError where Pillow is missing.
+    Raises ValueError for arguments and folders that do not fit, MemoryError and OSError where the cache would not, and
+    ImportError where Pillow is missing.
     """
     pillow()
     root = Path(directory)
@@ -103,6 +108,7 @@ def image_dataset_from_directory(
         raise ValueError(f"image_size: expected (height, width), got {image_size!r}")
     fit = "crop" if crop_to_aspect_ratio else "pad" if pad_to_aspect_ratio else "stretch"
     decoder = Decoder(size, color_mode, interpolation, fit, reduced)
+    read = decoder if cache is None else cached(decoder, sum(map(len, parts.values())), cache, verbose)
     folders = [
         ImageFolder(
             [files[i] for i in chosen],
@@ -110,7 +116,7 @@ def image_dataset_from_directory(
             names,
             label_mode,
             decoder,
-            decoder,
+            read,
             batch_size,
             shuffle and not (subset == "both" and part == "validation"),
             seed,

@@ -40,8 +40,13 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object], size: int | No
         here.done(path)
 
 
-def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | None = None) -> None:
-    """The same, whatever other processes do."""
+def write_alone(
+    path: Path, write: Callable[[IO[bytes]], object], size: int | None = None, lasting: bool = True
+) -> None:
+    """The same, whatever other processes do.
+
+    lasting: False for what can be made again: it is not forced to the disk, and a crash of the system may damage it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_target(path)
     temporary, file = "", None
@@ -53,7 +58,8 @@ def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | No
             file = os.fdopen(descriptor, "w+b")
         write(file)
         file.flush()
-        os.fsync(file.fileno())
+        if lasting:
+            os.fsync(file.fileno())
         file.close()
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
@@ -67,7 +73,8 @@ def write_alone(path: Path, write: Callable[[IO[bytes]], object], size: int | No
         with contextlib.suppress(OSError):
             if file is not None:
                 file.close()
-    _sync_folder(path.parent)
+    if lasting:
+        _sync_folder(path.parent)
 
 
 def check_target(path: Path) -> None:

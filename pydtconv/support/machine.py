@@ -55,6 +55,13 @@ def memory_left(root: Path = Path("/")) -> int | None:
     return max(0, min(found)) + sum(int(kib) << 10 for kib in swap)
 
 
+def memory_available(root: Path = Path("/")) -> int | None:
+    """Bytes that arrays may still take: what the system has, within `memory_left`.  None where nothing is known."""
+    free = [int(line.split()[1]) << 10 for line in _lines(root / "proc/meminfo") if line.startswith("MemAvailable:")]
+    left = memory_left(root)
+    return min(free if left is None else [*free, left], default=None)
+
+
 def _left(mount: Path, path: str, limit: str, kept: tuple[str, str]) -> list[int]:
     """What each limit from a group's folder up to the mount leaves; kept: the figures of what cannot be taken back."""
     found = []

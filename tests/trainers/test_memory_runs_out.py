@@ -15,7 +15,7 @@ import pydtconv as keras
 from pydtconv.devices import get
 from pydtconv.models import legacy_files, model_files
 from pydtconv.support.lazy_zeros import untouched
-from pydtconv.support.machine import memory_left
+from pydtconv.support.machine import memory_available, memory_left
 
 SHAPE = (8, 8, 3)
 
@@ -199,7 +199,19 @@ def test_what_control_groups_leave(files, swap, tmp_path):
 
 
 def test_no_limits_of_control_groups(tmp_path):
-    assert memory_left(tmp_path) is None
+    assert memory_left(tmp_path) is memory_available(tmp_path) is None
+
+
+@pytest.mark.parametrize(("limit", "available"), [(None, 7 << 10), (5 << 10, 4 << 10), (9 << 10, 7 << 10)])
+def test_what_the_system_has_counts_within_the_limits(tmp_path, limit, available):
+    files = {"proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 7 kB\n"}
+    if limit is not None:
+        files |= {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": f"{limit}"}
+        files["sys/fs/cgroup/memory.stat"] = "anon 1024\n"
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert memory_available(tmp_path) == available
 
 
 IN_A_GROUP = """
