@@ -8,43 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import Sequential, layers
-from pydtconv.applications.blocks import SMALL, with_weights
+from pydtconv import layers
+from pydtconv.applications.blocks import SMALL
+from pydtconv.applications.own import own
 from pydtconv.applications.script import train_on_cifar10
 
 __all__ = ["AlexNet"]
 
 
-def AlexNet(
-    input_shape: tuple[int, int, int] = (224, 224, 3),
-    classes: int = 1000,
-    weights: str | None = None,
-    dropout: float = 0.5,
-) -> Any:
-    """Five convolutions and three dense layers.
-
-    input_shape: (height, width, channels), at least 15x15.  Returns a Sequential model, not compiled.
-    """
-    small = input_shape[0] < SMALL
-    model = Sequential([layers.Input(shape=input_shape)], name="alexnet")
-    if small:
-        model.add(_conv(64, 5))
-    else:
-        model.add(layers.ZeroPadding2D(2))
-        model.add(_conv(64, 11, strides=4, padding="valid"))
-    model.add(layers.MaxPooling2D(3, strides=2))
-    model.add(_conv(192, 5))
-    model.add(layers.MaxPooling2D(3, strides=2))
-    for filters in (384, 256, 256):
-        model.add(_conv(filters, 3))
-    model.add(layers.MaxPooling2D(3, strides=2))
-    model.add(layers.Flatten())
+@own((224, 224, 3))
+def AlexNet(images: Any, dropout: float = 0.5) -> Any:
+    """Five convolutions and three dense layers.  input_shape: (height, width, channels), at least 15x15."""
+    small = images.shape[1] < SMALL
+    first = [_conv(64, 5)] if small else [layers.ZeroPadding2D(2), _conv(64, 11, strides=4, padding="valid")]
+    features = [*first, layers.MaxPooling2D(3, strides=2), _conv(192, 5), layers.MaxPooling2D(3, strides=2)]
+    features += [_conv(filters, 3) for filters in (384, 256, 256)]
+    features.append(layers.MaxPooling2D(3, strides=2))
+    top: list[Any] = [layers.Flatten()]
     for _ in range(2):
-        if dropout:
-            model.add(layers.Dropout(dropout))
-        model.add(layers.Dense(512 if small else 4096, activation="relu"))
-    model.add(layers.Dense(classes, activation="softmax"))
-    return with_weights(model, weights)
+        top += [layers.Dropout(dropout)] if dropout else []
+        top.append(layers.Dense(512 if small else 4096, activation="relu"))
+    return features, top
 
 
 def _conv(filters: int, size: int, strides: int = 1, padding: str = "same") -> Any:

@@ -1,25 +1,28 @@
-"""How the networks of `keras.applications` are put together: features, a top or a pooling, weights of a file.
+"""How networks are put together: features, a top or a pooling, weights of a file.
 
-A network is one row: its name, the function of its features, and what differs from the rule.  Arguments, defaults,
-layer names and weights are Keras's; tests build both and compare them.
+A network of `keras.applications` is one row: its name, the function of its features, and what differs from the rule.
+Arguments, defaults, layer names and weights are Keras's; tests build both and compare them.  `own.py` has the rule of
+the zoo's own networks.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydtconv import Input, KerasTensor, Model, config, initializers, layers, utils
-from pydtconv.applications.blocks import with_weights
+from pydtconv import Input, KerasTensor, Model, Sequential, config, initializers, layers, replica, utils
+from pydtconv.models.weight_files import Leeway, read_file
+from pydtconv.support.messages import tell
 
 #: from (x, classes, activation) to the network's output
 Top = Callable[[Any, int, Any], Any]
 
 
 class Arguments(NamedTuple):
-    """The arguments that all of Keras's networks have."""
+    """The arguments that all networks have."""
 
     include_top: bool
     weights: str | os.PathLike[str] | None
@@ -114,8 +117,7 @@ def network(
     size: rows and columns where none are given; None: any.  least: the fewest.  pools: names of the pooling layers
     without a top.  bottom: applied to the output of a network without a top.
     """
-    if given.weights == "imagenet":
-        with_weights(given, given.weights)
+    check(given)
     if given.weights is not None and not os.path.exists(given.weights):
         raise ValueError(f"{given.name}: weights: expected None or the path of a file, got {given.weights!r}")
     activation = given.classifier_activation
@@ -123,27 +125,86 @@ def network(
         raise ValueError(
             f"{given.name}: classifier_activation: expected None or 'softmax' with weights, got {activation!r}"
         )
+    shape = shape_of_images(given, size, least)
+    images = Input(shape=shape) if given.input_tensor is None else given.input_tensor
+    steps = [lambda x: (top or dense_top())(x, given.classes, activation)]
+    return assembled(given, images, features(images), steps, pools, [] if bottom is None else [bottom])
+
+
+def check(given: Arguments) -> None:
+    """Raises ValueError for arguments that fit no network."""
+    if given.weights == "imagenet":
+        raise ValueError(
+            f"{given.name}: weights: expected None or the path of a .weights.h5, .h5, .keras, .safetensors or .pth "
+            "file, got 'imagenet': there are no pretrained weights to download"
+        )
     if given.pooling not in (None, "avg", "max"):
         raise ValueError(f"{given.name}: pooling: expected None, 'avg' or 'max', got {given.pooling!r}")
     tensor = given.input_tensor
     if tensor is not None and not isinstance(tensor, KerasTensor):
         raise ValueError(f"{given.name}: input_tensor: expected a symbolic tensor, as Input gives, got {tensor!r}")
-    shape = shape_of_images(given, size, least)
-    images = Input(shape=shape) if tensor is None else tensor
-    inputs: Any = images
-    x = features(images)
-    if given.include_top:
-        x = (top or dense_top())(x, given.classes, activation)
-    else:
-        if given.pooling == "avg":
-            x = layers.GlobalAveragePooling2D(name=pools[0])(x)
-        elif given.pooling == "max":
-            x = layers.GlobalMaxPooling2D(name=pools[1])(x)
-        x = x if bottom is None else bottom(x)
-    if tensor is not None:
-        sources = utils.get_source_inputs(tensor)
+
+
+def assembled(
+    given: Arguments,
+    images: Any,
+    features: Any,
+    top: Sequence[Callable[[Any], Any]],
+    pools: tuple[str | None, str | None] = (None, None),
+    bottom: Sequence[Callable[[Any], Any]] = (),
+) -> Any:
+    """The model of `images`: features, and behind them the steps of `top`, or a pooling and those of `bottom`.
+
+    features: a tensor, or a list of layers; these make a Sequential model unless there is an input_tensor.
+    """
+    if isinstance(features, list) and given.input_tensor is None:
+        model: Any = Sequential([images, *features], name=given.name)
+        for layer in top if given.include_top else [*_pooling(given, model.output_shape, pools), *bottom]:
+            model.add(layer)
+        return _with_weights(model, given)
+    x = images
+    for layer in features if isinstance(features, list) else ():
+        x = layer(x)
+    x = x if isinstance(features, list) else features
+    for step in top if given.include_top else [*_pooling(given, x.shape, pools), *bottom]:
+        x = step(x)
+    inputs = images
+    if given.input_tensor is not None:
+        sources = utils.get_source_inputs(images)
         inputs = sources[0] if len(sources) == 1 else sources
-    return with_weights(Model(inputs, x, name=given.name), given.weights)
+    return _with_weights(Model(inputs, x, name=given.name), given)
+
+
+#: pooling of whole features by their rank
+_POOLING: dict[int, dict[str, Any]] = {
+    3: {"avg": layers.GlobalAveragePooling1D, "max": layers.GlobalMaxPooling1D},
+    4: {"avg": layers.GlobalAveragePooling2D, "max": layers.GlobalMaxPooling2D},
+    5: {"avg": layers.GlobalAveragePooling3D, "max": layers.GlobalMaxPooling3D},
+}
+
+
+def _pooling(given: Arguments, shape: Any, names: tuple[str | None, str | None]) -> list[Any]:
+    """The layer that given.pooling asks for, if any.  names: of an average and of a maximum."""
+    if given.pooling is None:
+        return []
+    if len(shape) not in _POOLING:
+        raise ValueError(f"{given.name}: pooling: expected None: its features are vectors, got {given.pooling!r}")
+    return [_POOLING[len(shape)][given.pooling](name=names[given.pooling == "max"])]
+
+
+def _with_weights(model: Any, given: Arguments) -> Any:
+    """The model with the weights of a file where one is given (see `Model.load_weights`).
+
+    The layer of the classes may be another one than the file's: it stays new, and a line says so.  Without a top, what
+    the file has of one is left out.
+    """
+    if given.weights is None:
+        return model
+    head = next(layer for layer in reversed(model.layers) if layer.variables) if given.include_top else None
+    left = read_file(model, given.weights, Leeway(lambda layer: layer is head, more=not given.include_top))
+    if left and replica.current().is_main:
+        tell(f"{model.name}: new, since {Path(given.weights).name} does not fit: {'; '.join(left)}")
+    return model
 
 
 def standard(function: str, name: str, features: Callable[[Any], Any], about: str, **rule: Any) -> Callable[..., Any]:

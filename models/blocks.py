@@ -6,12 +6,9 @@ below and to the right); the plan makes such a padding part of the convolution.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from pydtconv import layers, ops
-from pydtconv.interchange.named_weights import READERS, load_named_weights
 
 #: images with fewer rows get the stems and classifiers for CIFAR
 SMALL = 64
@@ -45,27 +42,3 @@ def stem(x: Any, small_filters: int = 64) -> Any:
     if x.shape[1] < SMALL:
         return conv_bn_relu(x, small_filters, 3)
     return max_pool(conv_bn_relu(x, 64, 7, 2))
-
-
-def classifier(x: Any, classes: int) -> Any:
-    """The mean of each feature map and a dense softmax layer."""
-    x = layers.GlobalAveragePooling2D()(x)
-    return layers.Dense(classes, activation="softmax")(x)
-
-
-def with_weights(model: Any, weights: str | os.PathLike[str] | None) -> Any:
-    """The model, with the weights of a file where one is given: `.weights.h5`, `.h5`, `.keras`, or by the names of
-    Keras's layers or of torchvision's modules `.safetensors` and `.pth`.
-
-    Raises ValueError for files that do not fit, and for "imagenet": there are no pretrained weights.
-    """
-    if weights == "imagenet":
-        raise ValueError(
-            f"{model.name}: weights: expected None or the path of a .weights.h5, .h5, .keras, .safetensors or .pth "
-            "file, got 'imagenet': there are no pretrained weights to download"
-        )
-    if weights is not None and Path(weights).suffix in READERS:
-        load_named_weights(model, Path(weights))
-    elif weights is not None:
-        model.load_weights(weights)
-    return model

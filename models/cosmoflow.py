@@ -12,41 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import Sequential, layers, optimizers
-from pydtconv.applications.blocks import with_weights
+from pydtconv import layers, optimizers
+from pydtconv.applications.own import own
 
 __all__ = ["CosmoFlow"]
 
 FILTERS = (16, 32, 64, 128, 256, 256, 256)
 
 
-def CosmoFlow(
-    input_shape: tuple[int, ...] = (128, 128, 128, 1),
-    classes: int = 3,
-    weights: str | None = None,
-    filters: tuple[int, ...] = FILTERS,
-    units: tuple[int, ...] = (2048, 256),
-) -> Any:
+@own((128, 128, 128, 1), 3, activation=None)
+def CosmoFlow(images: Any, filters: tuple[int, ...] = FILTERS, units: tuple[int, ...] = (2048, 256)) -> Any:
     """Convolutions of `filters` channels, pooling behind all but the last, dense layers of `units`, `classes` values.
 
     input_shape: (depth, height, width, channels), each extent 2 ** (len(filters) - 1) or more.  classes: how many
-    values are predicted.  Returns a Sequential model, not compiled.
+    values are predicted.
     """
-    least = 1 << (len(filters) - 1)
-    if len(input_shape) != 4 or min(input_shape[:-1]) < least:
-        raise ValueError(f"cosmoflow: input_shape: expected 3 extents of {least} or more, got {tuple(input_shape)}")
-    model = Sequential([layers.Input(shape=input_shape)], name="cosmoflow")
+    least, extents = 1 << (len(filters) - 1), tuple(images.shape[1:])
+    if min(extents[:-1]) < least:
+        raise ValueError(f"cosmoflow: input_shape: expected 3 extents of {least} or more, got {extents}")
+    features: list[Any] = []
     for i, count in enumerate(filters):
-        model.add(layers.Conv3D(count, 3, padding="same", kernel_initializer="he_normal"))
-        model.add(layers.LeakyReLU(negative_slope=0.3))
+        features.append(layers.Conv3D(count, 3, padding="same", kernel_initializer="he_normal"))
+        features.append(layers.LeakyReLU(negative_slope=0.3))
         if i + 1 < len(filters):
-            model.add(layers.AveragePooling3D(2))
-    model.add(layers.Flatten())
+            features.append(layers.AveragePooling3D(2))
+    top: list[Any] = [layers.Flatten()]
     for count in units:
-        model.add(layers.Dense(count, kernel_initializer="he_normal"))
-        model.add(layers.LeakyReLU(negative_slope=0.3))
-    model.add(layers.Dense(classes))
-    return with_weights(model, weights)
+        top += [layers.Dense(count, kernel_initializer="he_normal"), layers.LeakyReLU(negative_slope=0.3)]
+    return features, top
 
 
 def fields(count: int, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import SMALL, classifier, conv_bn_relu, max_pool, stem, with_weights
+from pydtconv import layers
+from pydtconv.applications.blocks import SMALL, conv_bn_relu, max_pool, stem
+from pydtconv.applications.own import own
 from pydtconv.applications.script import train_on_cifar10
 
 __all__ = ["GoogLeNet"]
@@ -30,17 +31,15 @@ _MODULES = (
 )
 
 
-def GoogLeNet(
-    input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, weights: str | None = None
-) -> Any:
-    """Nine inception modules.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    inputs = Input(shape=input_shape)
-    x = stem(inputs, small_filters=192)
-    if input_shape[0] >= SMALL:
+@own((224, 224, 3))
+def GoogLeNet(images: Any) -> Any:
+    """Nine inception modules.  input_shape: (height, width, channels)."""
+    x = stem(images, small_filters=192)
+    if images.shape[1] >= SMALL:
         x = max_pool(conv_bn_relu(conv_bn_relu(x, 64, 1), 192, 3))
     for row in _MODULES:
         x = max_pool(x) if row is None else _inception(x, *row)
-    return with_weights(Model(inputs, classifier(x, classes), name="googlenet"), weights)
+    return x
 
 
 def _inception(x: Any, one: int, reduce3: int, three: int, reduce33: int, double3: int, pool: int) -> Any:

@@ -9,29 +9,22 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv import Sequential, datasets, layers
-from pydtconv.applications.blocks import with_weights
+from pydtconv import datasets, layers
+from pydtconv.applications.own import own
 
 __all__ = ["MLP"]
 
 
-def MLP(
-    input_shape: tuple[int, int, int] = (28, 28, 1),
-    classes: int = 10,
-    weights: str | None = None,
-    hidden: Sequence[int] = (512, 512),
-    dropout: float = 0.2,
-) -> Any:
+@own((28, 28, 1), 10)
+def MLP(images: Any, hidden: Sequence[int] = (512, 512), dropout: float = 0.2) -> Any:
     """Dense layers of `hidden` units with ReLU and dropout, and a dense softmax layer.
 
-    input_shape: (height, width, channels).  Returns a Sequential model, not compiled.
+    input_shape: (height, width, channels).  Its features are vectors: there is no pooling of them.
     """
-    model = Sequential([layers.Input(shape=input_shape), layers.Flatten()], name="mlp")
+    features: list[Any] = [layers.Flatten()]
     for units in hidden:
-        model.add(layers.Dense(units, activation="relu"))
-        model.add(layers.Dropout(dropout))
-    model.add(layers.Dense(classes, activation="softmax"))
-    return with_weights(model, weights)
+        features += [layers.Dense(units, activation="relu"), layers.Dropout(dropout)]
+    return features, []
 
 
 def main(epochs: int = 20) -> None:

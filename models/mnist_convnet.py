@@ -8,31 +8,25 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pydtconv import Sequential, datasets, layers
-from pydtconv.applications.blocks import with_weights
+from pydtconv import datasets, layers
+from pydtconv.applications.own import own
 
 __all__ = ["MNISTConvNet"]
 
 
-def MNISTConvNet(input_shape: tuple[int, int, int] = (28, 28, 1), classes: int = 10, weights: str | None = None) -> Any:
+@own((28, 28, 1), 10, name="mnist_convnet")
+def MNISTConvNet(images: Any) -> Any:
     """Convolution 3x3x32, pooling, convolution 3x3x64, pooling, dropout, a dense softmax layer.
 
-    input_shape: (height, width, channels), at least 10x10.  Returns a Sequential model, not compiled.
+    input_shape: (height, width, channels), at least 10x10.
     """
-    model = Sequential(
-        [
-            layers.Input(shape=input_shape),
-            layers.Conv2D(32, kernel_size=(3, 3), activation="relu"),
-            layers.MaxPooling2D(pool_size=(2, 2)),
-            layers.Conv2D(64, kernel_size=(3, 3), activation="relu"),
-            layers.MaxPooling2D(pool_size=(2, 2)),
-            layers.Flatten(),
-            layers.Dropout(0.5),
-            layers.Dense(classes, activation="softmax"),
-        ],
-        name="mnist_convnet",
-    )
-    return with_weights(model, weights)
+    features = [
+        layers.Conv2D(32, kernel_size=(3, 3), activation="relu"),
+        layers.MaxPooling2D(pool_size=(2, 2)),
+        layers.Conv2D(64, kernel_size=(3, 3), activation="relu"),
+        layers.MaxPooling2D(pool_size=(2, 2)),
+    ]
+    return features, [layers.Flatten(), layers.Dropout(0.5)]
 
 
 def main(epochs: int = 15) -> None:

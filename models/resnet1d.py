@@ -11,31 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import batch_norm, with_weights
+from pydtconv import layers
+from pydtconv.applications.blocks import batch_norm
+from pydtconv.applications.own import own
 
 __all__ = ["ResNet1D"]
 
 
-def ResNet1D(
-    input_shape: tuple[int, ...] = (1024, 1),
-    classes: int = 10,
-    weights: str | None = None,
-    filters: tuple[int, ...] = (64, 128, 128),
-    kernels: tuple[int, ...] = (8, 5, 3),
-) -> Any:
+@own((1024, 1), 10, pool=layers.GlobalAveragePooling1D)
+def ResNet1D(signals: Any, filters: tuple[int, ...] = (64, 128, 128), kernels: tuple[int, ...] = (8, 5, 3)) -> Any:
     """A block of convolutions of `kernels` steps for each of `filters`, beside a shortcut; the mean over time; softmax.
 
-    input_shape: (steps, channels).  Returns a functional model, not compiled.
+    input_shape: (steps, channels).
     """
-    if len(input_shape) != 2:
-        raise ValueError(f"resnet1d: input_shape: expected (steps, channels), got {tuple(input_shape)}")
-    inputs = Input(shape=input_shape)
-    x = inputs
+    x = signals
     for count in filters:
         x = _block(x, count, kernels)
-    x = layers.GlobalAveragePooling1D()(x)
-    return with_weights(Model(inputs, layers.Dense(classes, activation="softmax")(x), name="resnet1d"), weights)
+    return x
 
 
 def _block(x: Any, filters: int, kernels: tuple[int, ...]) -> Any:

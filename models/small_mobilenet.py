@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import SMALL, batch_norm, conv, with_weights
+from pydtconv import layers
+from pydtconv.applications.blocks import SMALL, batch_norm, conv
+from pydtconv.applications.own import own
 from pydtconv.applications.script import train_on_cifar10
 
 __all__ = ["SmallMobileNet"]
@@ -17,28 +18,18 @@ __all__ = ["SmallMobileNet"]
 _PAIRS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
 
 
-def SmallMobileNet(
-    input_shape: tuple[int, int, int] = (224, 224, 3),
-    alpha: float = 1.0,
-    dropout: float = 0.001,
-    weights: str | None = None,
-    classes: int = 1000,
-) -> Any:
+@own((224, 224, 3), order=("input_shape", "alpha", "dropout", "weights", "classes"))
+def SmallMobileNet(images: Any, alpha: float = 1.0, dropout: float = 0.001) -> Any:
     """Thirteen pairs of a depthwise and a 1x1 convolution.
 
     input_shape: (height, width, channels).  alpha: multiplies the filters of every layer.  dropout: before the dense
-    layer.  Returns a functional model, not compiled.
+    layer.
     """
-    inputs = Input(shape=input_shape)
-    x = _bn_relu6(conv(inputs, int(32 * alpha), 3, 1 if input_shape[0] < SMALL else 2))
+    x = _bn_relu6(conv(images, int(32 * alpha), 3, 1 if images.shape[1] < SMALL else 2))
     for filters, stride in _PAIRS:
         x = _depthwise(x, stride)
         x = _bn_relu6(conv(x, int(filters * alpha), 1))
-    x = layers.GlobalAveragePooling2D()(x)
-    if dropout:
-        x = layers.Dropout(dropout)(x)
-    outputs = layers.Dense(classes, activation="softmax")(x)
-    return with_weights(Model(inputs, outputs, name="smallmobilenet"), weights)
+    return x, [layers.GlobalAveragePooling2D(), *([layers.Dropout(dropout)] if dropout else [])]
 
 
 def _depthwise(x: Any, stride: int) -> Any:

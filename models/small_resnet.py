@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import Input, Model, layers, ops
-from pydtconv.applications.blocks import batch_norm, classifier, conv, conv_bn_relu, stem, with_weights
+from pydtconv import layers, ops
+from pydtconv.applications.blocks import batch_norm, conv, conv_bn_relu, stem
+from pydtconv.applications.own import own
 from pydtconv.applications.script import train_on_cifar10
 
 __all__ = [
@@ -26,66 +27,73 @@ __all__ = [
     "SmallResNet152",
 ]
 
-Shape = tuple[int, int, int]
+
+@own((224, 224, 3))
+def ResNet18(images: Any) -> Any:
+    """2, 2, 2, 2 blocks.  input_shape: (height, width, channels)."""
+    return _resnet(images, _basic_block, (2, 2, 2, 2))
 
 
-def ResNet18(input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """2, 2, 2, 2 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_resnet("resnet18", _basic_block, (2, 2, 2, 2), input_shape, classes), weights)
+@own((224, 224, 3))
+def ResNet34(images: Any) -> Any:
+    """3, 4, 6, 3 blocks.  input_shape: (height, width, channels)."""
+    return _resnet(images, _basic_block, (3, 4, 6, 3))
 
 
-def ResNet34(input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """3, 4, 6, 3 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_resnet("resnet34", _basic_block, (3, 4, 6, 3), input_shape, classes), weights)
+@own((224, 224, 3))
+def SmallResNet50(images: Any) -> Any:
+    """3, 4, 6, 3 bottlenecks.  input_shape: (height, width, channels)."""
+    return _resnet(images, _bottleneck, (3, 4, 6, 3))
 
 
-def SmallResNet50(input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """3, 4, 6, 3 bottlenecks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_resnet("smallresnet50", _bottleneck, (3, 4, 6, 3), input_shape, classes), weights)
+@own((224, 224, 3))
+def SmallResNet101(images: Any) -> Any:
+    """3, 4, 23, 3 bottlenecks.  input_shape: (height, width, channels)."""
+    return _resnet(images, _bottleneck, (3, 4, 23, 3))
 
 
-def SmallResNet101(input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """3, 4, 23, 3 bottlenecks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_resnet("smallresnet101", _bottleneck, (3, 4, 23, 3), input_shape, classes), weights)
+@own((224, 224, 3))
+def SmallResNet152(images: Any) -> Any:
+    """3, 8, 36, 3 bottlenecks.  input_shape: (height, width, channels)."""
+    return _resnet(images, _bottleneck, (3, 8, 36, 3))
 
 
-def SmallResNet152(input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """3, 8, 36, 3 bottlenecks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_resnet("smallresnet152", _bottleneck, (3, 8, 36, 3), input_shape, classes), weights)
+@own((32, 32, 3), 10)
+def ResNet20(images: Any) -> Any:
+    """Three stages of 3 blocks.  input_shape: (height, width, channels)."""
+    return _cifar_resnet(images, 20)
 
 
-def ResNet20(input_shape: Shape = (32, 32, 3), classes: int = 10, weights: str | None = None) -> Any:
-    """Three stages of 3 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_cifar_resnet(20, input_shape, classes), weights)
+@own((32, 32, 3), 10)
+def ResNet32(images: Any) -> Any:
+    """Three stages of 5 blocks.  input_shape: (height, width, channels)."""
+    return _cifar_resnet(images, 32)
 
 
-def ResNet32(input_shape: Shape = (32, 32, 3), classes: int = 10, weights: str | None = None) -> Any:
-    """Three stages of 5 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_cifar_resnet(32, input_shape, classes), weights)
+@own((32, 32, 3), 10)
+def ResNet44(images: Any) -> Any:
+    """Three stages of 7 blocks.  input_shape: (height, width, channels)."""
+    return _cifar_resnet(images, 44)
 
 
-def ResNet44(input_shape: Shape = (32, 32, 3), classes: int = 10, weights: str | None = None) -> Any:
-    """Three stages of 7 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_cifar_resnet(44, input_shape, classes), weights)
+@own((32, 32, 3), 10)
+def ResNet56(images: Any) -> Any:
+    """Three stages of 9 blocks.  input_shape: (height, width, channels)."""
+    return _cifar_resnet(images, 56)
 
 
-def ResNet56(input_shape: Shape = (32, 32, 3), classes: int = 10, weights: str | None = None) -> Any:
-    """Three stages of 9 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_cifar_resnet(56, input_shape, classes), weights)
+@own((32, 32, 3), 10)
+def ResNet110(images: Any) -> Any:
+    """Three stages of 18 blocks.  input_shape: (height, width, channels)."""
+    return _cifar_resnet(images, 110)
 
 
-def ResNet110(input_shape: Shape = (32, 32, 3), classes: int = 10, weights: str | None = None) -> Any:
-    """Three stages of 18 blocks.  input_shape: (height, width, channels).  Returns a functional model, not compiled."""
-    return with_weights(_cifar_resnet(110, input_shape, classes), weights)
-
-
-def _resnet(name: str, block: Any, repeats: tuple[int, ...], input_shape: Shape, classes: int) -> Any:
-    inputs = Input(shape=input_shape)
-    x = stem(inputs)
+def _resnet(images: Any, block: Any, repeats: tuple[int, ...]) -> Any:
+    x = stem(images)
     for stage, repeat in enumerate(repeats):
         for i in range(repeat):
             x = block(x, 64 << stage, stride=2 if stage > 0 and i == 0 else 1)
-    return Model(inputs, classifier(x, classes), name=name)
+    return x
 
 
 def _basic_block(x: Any, filters: int, stride: int) -> Any:
@@ -107,13 +115,12 @@ def _bottleneck(x: Any, filters: int, stride: int) -> Any:
     return layers.ReLU()(layers.Add()([y, x]))
 
 
-def _cifar_resnet(depth: int, input_shape: Shape, classes: int) -> Any:
-    inputs = Input(shape=input_shape)
-    x = conv_bn_relu(inputs, 16, 3)
+def _cifar_resnet(images: Any, depth: int) -> Any:
+    x = conv_bn_relu(images, 16, 3)
     for stage in range(3):
         for i in range((depth - 2) // 6):
             x = _cifar_block(x, 16 << stage, stride=2 if stage > 0 and i == 0 else 1)
-    return Model(inputs, classifier(x, classes), name=f"resnet{depth}")
+    return x
 
 
 def _cifar_block(x: Any, filters: int, stride: int) -> Any:

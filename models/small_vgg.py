@@ -8,78 +8,70 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv import Sequential, layers
-from pydtconv.applications.blocks import SMALL, with_weights
+from pydtconv import layers
+from pydtconv.applications.blocks import SMALL
+from pydtconv.applications.own import own
 from pydtconv.applications.script import train_on_cifar10
 
 __all__ = ["VGG11", "VGG11BN", "VGG16BN", "VGG19BN", "SmallVGG16", "SmallVGG19"]
 
 #: convolutions before each of the five poolings, by depth: columns A, D and E of the table
 REPEATS = {11: (1, 1, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-Shape = tuple[int, int, int]
 
 
-def VGG11(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
-) -> Any:
-    """Column A.  input_shape: (height, width, channels).  Returns a Sequential model, not compiled."""
-    return with_weights(vgg("vgg11", 11, False, input_shape, classes, dropout), weights)
+@own((224, 224, 3))
+def VGG11(images: Any, dropout: float = 0.5) -> Any:
+    """Column A.  input_shape: (height, width, channels)."""
+    return _vgg(images, 11, False, dropout)
 
 
-def SmallVGG16(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
-) -> Any:
-    """Column D.  input_shape: (height, width, channels).  Returns a Sequential model, not compiled."""
-    return with_weights(vgg("smallvgg16", 16, False, input_shape, classes, dropout), weights)
+@own((224, 224, 3))
+def SmallVGG16(images: Any, dropout: float = 0.5) -> Any:
+    """Column D.  input_shape: (height, width, channels)."""
+    return _vgg(images, 16, False, dropout)
 
 
-def SmallVGG19(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
-) -> Any:
-    """Column E.  input_shape: (height, width, channels).  Returns a Sequential model, not compiled."""
-    return with_weights(vgg("smallvgg19", 19, False, input_shape, classes, dropout), weights)
+@own((224, 224, 3))
+def SmallVGG19(images: Any, dropout: float = 0.5) -> Any:
+    """Column E.  input_shape: (height, width, channels)."""
+    return _vgg(images, 19, False, dropout)
 
 
-def VGG11BN(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
-) -> Any:
-    """Column A with batch normalization.  input_shape: (height, width, channels).  Returns a Sequential model."""
-    return with_weights(vgg("vgg11bn", 11, True, input_shape, classes, dropout), weights)
+@own((224, 224, 3))
+def VGG11BN(images: Any, dropout: float = 0.5) -> Any:
+    """Column A with batch normalization.  input_shape: (height, width, channels)."""
+    return _vgg(images, 11, True, dropout)
 
 
-def VGG16BN(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
-) -> Any:
-    """Column D with batch normalization.  input_shape: (height, width, channels).  Returns a Sequential model."""
-    return with_weights(vgg("vgg16bn", 16, True, input_shape, classes, dropout), weights)
+@own((224, 224, 3))
+def VGG16BN(images: Any, dropout: float = 0.5) -> Any:
+    """Column D with batch normalization.  input_shape: (height, width, channels)."""
+    return _vgg(images, 16, True, dropout)
 
 
-def VGG19BN(
-    input_shape: Shape = (224, 224, 3), classes: int = 1000, weights: str | None = None, dropout: float = 0.5
-) -> Any:
-    """Column E with batch normalization.  input_shape: (height, width, channels).  Returns a Sequential model."""
-    return with_weights(vgg("vgg19bn", 19, True, input_shape, classes, dropout), weights)
+@own((224, 224, 3))
+def VGG19BN(images: Any, dropout: float = 0.5) -> Any:
+    """Column E with batch normalization.  input_shape: (height, width, channels)."""
+    return _vgg(images, 19, True, dropout)
 
 
-def vgg(name: str, depth: int, normalized: bool, input_shape: Shape, classes: int, dropout: float) -> Any:
+def _vgg(images: Any, depth: int, normalized: bool, dropout: float) -> Any:
     """depth: a key of REPEATS.  dropout: share of the dense layers' outputs, 0 for none."""
-    model = Sequential([layers.Input(shape=input_shape)], name=name)
+    features: list[Any] = []
     for repeat, filters in zip(REPEATS[depth], (64, 128, 256, 512, 512), strict=True):
         for _ in range(repeat):
-            model.add(
+            features.append(
                 layers.Conv2D(filters, 3, padding="same", use_bias=not normalized, kernel_initializer="he_normal")
             )
             if normalized:
-                model.add(layers.BatchNormalization(momentum=0.9, epsilon=1e-5))
-            model.add(layers.ReLU())
-        model.add(layers.MaxPooling2D(2))
-    model.add(layers.Flatten())
+                features.append(layers.BatchNormalization(momentum=0.9, epsilon=1e-5))
+            features.append(layers.ReLU())
+        features.append(layers.MaxPooling2D(2))
+    top: list[Any] = [layers.Flatten()]
     for _ in range(2):
-        model.add(layers.Dense(512 if input_shape[0] < SMALL else 4096, activation="relu"))
-        if dropout:
-            model.add(layers.Dropout(dropout))
-    model.add(layers.Dense(classes, activation="softmax"))
-    return model
+        top.append(layers.Dense(512 if images.shape[1] < SMALL else 4096, activation="relu"))
+        top += [layers.Dropout(dropout)] if dropout else []
+    return features, top
 
 
 if __name__ == "__main__":

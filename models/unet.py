@@ -9,12 +9,14 @@ As a script it trains UNet on discs and their outlines, drawn at random: `python
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pydtconv import Input, Model, layers
-from pydtconv.applications.blocks import batch_norm, with_weights
+from pydtconv import layers
+from pydtconv.applications.blocks import batch_norm
+from pydtconv.applications.own import own
 
 __all__ = ["UNet", "UNet3D"]
 
@@ -23,49 +25,31 @@ POOL = {2: layers.MaxPooling2D, 3: layers.MaxPooling3D}
 UP = {2: layers.Conv2DTranspose, 3: layers.Conv3DTranspose}
 
 
-def UNet(
-    input_shape: tuple[int, ...] = (256, 256, 1),
-    classes: int = 2,
-    weights: str | None = None,
-    filters: int = 64,
-    levels: int = 5,
-    normalize: bool = False,
-) -> Any:
+@own((256, 256, 1), 2, classifier=partial(layers.Conv2D, kernel_size=1))
+def UNet(images: Any, filters: int = 64, levels: int = 5, normalize: bool = False) -> Any:
     """Two convolutions on each of `levels` levels, the first of `filters` channels, each level twice the last one's.
 
-    input_shape: (height, width, channels), sizes that 2 ** (levels - 1) divides.  Returns a functional model (n,
-    height, width, classes) of probabilities, not compiled.
+    input_shape: (height, width, channels), sizes that 2 ** (levels - 1) divides.  Its output is (n, height, width,
+    classes), probabilities.
     """
-    return with_weights(
-        _unet("unet", 2, input_shape, classes, [filters << i for i in range(levels)], normalize), weights
-    )
+    return _unet("unet", images, [filters << i for i in range(levels)], normalize)
 
 
-def UNet3D(
-    input_shape: tuple[int, ...] = (64, 64, 64, 1),
-    classes: int = 2,
-    weights: str | None = None,
-    filters: int = 32,
-    levels: int = 4,
-    normalize: bool = True,
-) -> Any:
+@own((64, 64, 64, 1), 2, classifier=partial(layers.Conv3D, kernel_size=1))
+def UNet3D(volumes: Any, filters: int = 32, levels: int = 4, normalize: bool = True) -> Any:
     """The same of volumes; each level's second convolution has twice the channels of its first.
 
-    input_shape: (depth, height, width, channels), sizes that 2 ** (levels - 1) divides.  Returns a functional model
-    (n, depth, height, width, classes) of probabilities, not compiled.
+    input_shape: (depth, height, width, channels), sizes that 2 ** (levels - 1) divides.  Its output is (n, depth,
+    height, width, classes), probabilities.
     """
-    widths = [2 * filters << i for i in range(levels)]
-    return with_weights(_unet("unet3d", 3, input_shape, classes, widths, normalize), weights)
+    return _unet("unet3d", volumes, [2 * filters << i for i in range(levels)], normalize)
 
 
-def _unet(name: str, axes: int, shape: tuple[int, ...], classes: int, widths: list[int], normalize: bool) -> Any:
-    multiple = 1 << (len(widths) - 1)
-    if len(shape) != axes + 1 or any(extent % multiple for extent in shape[:-1]):
-        raise ValueError(
-            f"{name}: input_shape: expected {axes} multiples of {multiple} and the channels, got {tuple(shape)}"
-        )
-    inputs = Input(shape=shape)
-    x: Any = inputs
+def _unet(name: str, x: Any, widths: list[int], normalize: bool) -> Any:
+    multiple, shape = 1 << (len(widths) - 1), tuple(x.shape[1:])
+    axes = len(shape) - 1
+    if any(extent % multiple for extent in shape[:-1]):
+        raise ValueError(f"{name}: input_shape: expected {axes} multiples of {multiple} and the channels, got {shape}")
     kept: list[Any] = []
     for level, width in enumerate(widths):
         if level:
@@ -77,7 +61,7 @@ def _unet(name: str, axes: int, shape: tuple[int, ...], classes: int, widths: li
         x = UP[axes](x.shape[-1] if axes == 3 else width, 2, strides=2)(x)
         x = layers.Concatenate()([beside, x])
         x = _conv(_conv(x, axes, width, normalize), axes, width, normalize)
-    return Model(inputs, CONV[axes](classes, 1, activation="softmax")(x), name=name)
+    return x, []
 
 
 def _conv(x: Any, axes: int, filters: int, normalize: bool) -> Any:

@@ -6,10 +6,12 @@ Images below 64 pixels are cut into patches of 4x4 pixels instead of 16x16.  As 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from pydtconv import Input, Model, initializers, layers
-from pydtconv.applications.blocks import SMALL, with_weights
+from pydtconv import initializers, layers
+from pydtconv.applications.blocks import SMALL
+from pydtconv.applications.own import own
 from pydtconv.applications.script import train_on_cifar10
 from pydtconv.applications.tokens import ClassToken, PositionEmbedding
 
@@ -18,49 +20,53 @@ __all__ = ["ViT", "ViTS16", "ViTTi16"]
 _EPSILON = 1e-6
 
 
+_ORDER = ("input_shape", "classes", "patch_size", "hidden", "depth", "heads", "mlp", "dropout", "weights", "name")
+_HEAD = partial(layers.Dense, name="head")
+
+
+@own((224, 224, 3), classifier=_HEAD, order=_ORDER)
 def ViT(
-    input_shape: tuple[int, int, int] = (224, 224, 3),
-    classes: int = 1000,
+    images: Any,
     patch_size: int | None = None,
     hidden: int = 192,
     depth: int = 12,
     heads: int = 3,
     mlp: int | None = None,
     dropout: float = 0.0,
-    weights: str | None = None,
-    name: str = "vit",
 ) -> Any:
     """Patches as tokens, a class token, learned positions, and `depth` blocks that normalize first.
 
     input_shape: (height, width, channels), multiples of patch_size, which is 16, or 4 below 64 pixels, where it is
     absent.  hidden: features of a token.  heads: divides hidden.  mlp: features between the two dense layers of a
     block, 4 * hidden where it is absent.  dropout: in the blocks, and of the attention.  The defaults are ViT-Ti.
-    Returns a functional model, not compiled.  Raises ValueError for sizes that do not divide.
+    Without a top its features are all tokens, that of the class first.
     """
-    patch = patch_size or (16 if input_shape[0] >= SMALL else 4)
-    if input_shape[0] % patch or input_shape[1] % patch:
-        raise ValueError(f"ViT: input_shape: expected multiples of {patch} rows and columns, got {input_shape}")
+    rows, columns = images.shape[1:3]
+    patch = patch_size or (16 if rows >= SMALL else 4)
+    if rows % patch or columns % patch:
+        expected = f"expected multiples of {patch} rows and columns, got {tuple(images.shape[1:])}"
+        raise ValueError(f"ViT: input_shape: {expected}")
     if hidden % heads:
         raise ValueError(f"ViT: heads: expected a divisor of {hidden}, got {heads}")
-    inputs = Input(shape=input_shape)
-    x = layers.Conv2D(hidden, patch, strides=patch, name="patches")(inputs)
-    x = layers.Reshape((input_shape[0] // patch * (input_shape[1] // patch), hidden))(x)
+    x = layers.Conv2D(hidden, patch, strides=patch, name="patches")(images)
+    x = layers.Reshape((rows // patch * (columns // patch), hidden))(x)
     x = PositionEmbedding(name="positions")(ClassToken(name="class_token")(x))
     for number in range(depth):
         x = _block(x, hidden, heads, mlp or 4 * hidden, dropout, f"block{number}")
-    x = layers.LayerNormalization(epsilon=_EPSILON, name="norm")(x[:, 0])
-    outputs = layers.Dense(classes, activation="softmax", name="head")(x)
-    return with_weights(Model(inputs, outputs, name=name), weights)
+    norm = layers.LayerNormalization(epsilon=_EPSILON, name="norm")
+    return x, [lambda x: x[:, 0], norm], [norm]
 
 
-def ViTTi16(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """ViT-Ti/16: 192 features, 3 heads."""
-    return ViT(input_shape, classes, 16, weights=weights, name="vitti16")
+@own((224, 224, 3), classifier=_HEAD)
+def ViTTi16(images: Any) -> Any:
+    """ViT-Ti/16: 192 features, 3 heads.  input_shape: (height, width, channels), multiples of 16."""
+    return ViT.__wrapped__(images, 16)
 
 
-def ViTS16(input_shape: tuple[int, int, int] = (224, 224, 3), classes: int = 1000, weights: str | None = None) -> Any:
-    """ViT-S/16: 384 features, 6 heads."""
-    return ViT(input_shape, classes, 16, hidden=384, heads=6, weights=weights, name="vits16")
+@own((224, 224, 3), classifier=_HEAD)
+def ViTS16(images: Any) -> Any:
+    """ViT-S/16: 384 features, 6 heads.  input_shape: (height, width, channels), multiples of 16."""
+    return ViT.__wrapped__(images, 16, hidden=384, heads=6)
 
 
 def _block(x: Any, hidden: int, heads: int, mlp: int, dropout: float, name: str) -> Any:

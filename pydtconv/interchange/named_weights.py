@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,31 +36,64 @@ _PARTS = {
 Pairs = Iterator[tuple[str, str]]
 
 
-def load_named_weights(model: Any, path: Path) -> None:
+class Leeway(NamedTuple):
+    """What of a file need not fit a model.
+
+    layers: says whether a layer may keep its weights where the file has none of its shapes.  more: whether the file
+    may have weights of layers that the model has not.
+    """
+
+    layers: Callable[[Any], bool] = lambda layer: False
+    more: bool = False
+
+
+STRICT = Leeway()
+
+
+def load_named_weights(model: Any, path: Path, leeway: Leeway = STRICT) -> list[str]:
     """The weights of a `.safetensors` or `.pth` file into a network of the zoo.
+
+    Returns the layers that keep their weights by the leeway, and why.
 
     Raises ValueError, before anything is changed, that names what does not fit; BadFileError for damaged files.
     """
     tensors = {name: array for name, array in READERS[path.suffix](path).items() if "num_batches_tracked" not in name}
     wanted = {_plain(variable.path): variable for variable in model.variables}
     own = {_plain(name): array for name, array in tensors.items()}
-    if not set(wanted) <= set(own):
-        own = _turned(model, tensors, str(path))
+    if not set(wanted) & set(own):
+        own = _turned(model, tensors, str(path), leeway)
+    left = []
+    for layer in filter(leeway.layers, _layers(model)):
+        names = [_plain(variable.path) for variable in layer._pydt_own_variables()]
+        told = next((f"{name}: {text}" for name in names if (text := _difference(wanted[name], own.get(name)))), None)
+        if told is not None:
+            left.append(f"layer {layer.name!r} ({type(layer).__name__}): {told}")
+            for name in names:
+                del wanted[name]
+                own.pop(name, None)
     missing = sorted(set(wanted) - set(own))
     if missing:
         raise ValueError(
             f"{path}: expected weights of {model.name}: {missing[0]!r} and {len(missing) - 1} more are not among them"
         )
     more = sorted(set(own) - set(wanted))
-    if more:
+    if more and not leeway.more:
         raise ValueError(f"{path}: expected weights of {model.name} alone, found {more[0]!r} and {len(more) - 1} more")
     for name, variable in wanted.items():
-        if own[name].shape != variable.shape:
-            raise ValueError(f"{path}: {name}: expected shape {variable.shape}, got {own[name].shape}")
+        if told := _difference(variable, own[name]):
+            raise ValueError(f"{path}: {name}: {told}")
     found = as_stored(str(path), ((variable, own[name]) for name, variable in wanted.items()))
     with turn_of(model).taken(), uninterrupted():
         for variable, value in found:
             variable.assign(value)
+    return left
+
+
+def _difference(variable: Any, array: np.ndarray | None) -> str | None:
+    """What keeps an array from being the variable's value."""
+    if array is not None and array.shape == variable.shape:
+        return None
+    return f"expected shape {variable.shape}, got {'none' if array is None else array.shape}"
 
 
 def _plain(name: str) -> str:
@@ -73,7 +106,7 @@ def _layers(model: Any) -> Iterator[Any]:
             yield layer
 
 
-def _turned(model: Any, tensors: Mapping[str, np.ndarray], path: str) -> dict[str, np.ndarray]:
+def _turned(model: Any, tensors: Mapping[str, np.ndarray], path: str, leeway: Leeway) -> dict[str, np.ndarray]:
     """torchvision's tensors by our variables' names, in our layout."""
     table = next((pairs for pattern, pairs in TABLES.items() if re.fullmatch(pattern, model.name)), None)
     if table is None:
@@ -97,7 +130,7 @@ def _turned(model: Any, tensors: Mapping[str, np.ndarray], path: str) -> dict[st
             if source in tensors and part == "moving_mean":
                 found[_plain(variable.path)] = tensors[source] - _bias_before(module, tensors, used)
     unused = sorted(set(tensors) - used)
-    if unused:
+    if unused and not leeway.more:
         raise ValueError(f"{path}: {model.name} has no layer for {unused[0]!r} and {len(unused) - 1} more")
     return found
 
@@ -171,12 +204,12 @@ def _vgg(model: Any) -> Pairs:
             place, at = place + (3 if norms else 2), at + 1
         place += 1
     dense = ["fc1", "fc2", "predictions"] if "block1_conv1" in convolutions else _of_kinds(model, "Dense")
-    yield from zip(dense, ("classifier.0", "classifier.3", "classifier.6"), strict=True)
+    yield from zip(dense, ("classifier.0", "classifier.3", "classifier.6"), strict=False)
 
 
 def _alexnet(model: Any) -> Pairs:
     yield from zip(_of_kinds(model, "Conv2D"), [f"features.{i}" for i in (0, 3, 6, 8, 10)], strict=True)
-    yield from zip(_of_kinds(model, "Dense"), [f"classifier.{i}" for i in (1, 4, 6)], strict=True)
+    yield from zip(_of_kinds(model, "Dense"), [f"classifier.{i}" for i in (1, 4, 6)], strict=False)
 
 
 def _resnet(model: Any) -> Pairs:
@@ -194,8 +227,7 @@ def _resnet(model: Any) -> Pairs:
     for name, norm, (convolution, normalization) in zip(convolutions, norms, modules, strict=True):
         yield name, convolution
         yield norm, normalization
-    (dense,) = _of_kinds(model, "Dense")
-    yield dense, "fc"
+    yield from ((dense, "fc") for dense in _of_kinds(model, "Dense"))
 
 
 def _densenet(model: Any) -> Pairs:
@@ -228,14 +260,15 @@ def _small_densenet(model: Any) -> Pairs:
     order_n.append("norm5")
     yield from ((name, f"features.{module}") for name, module in zip(convolutions, order_c, strict=True))
     yield from ((name, f"features.{module}") for name, module in zip(norms, order_n, strict=True))
-    (dense,) = _of_kinds(model, "Dense")
-    yield dense, "classifier"
+    yield from ((dense, "classifier") for dense in _of_kinds(model, "Dense"))
 
 
 def _convnext(model: Any) -> Pairs:
     name = model.name
     yield from ((f"{name}_stem_conv", "features.0.0"), (f"{name}_stem_layernorm", "features.0.1"))
-    yield from ((f"{name}_head_layernorm", "classifier.0"), (f"{name}_head_dense", "classifier.2"))
+    yield f"{name}_head_dense", "classifier.2"
+    last = {f"{name}_head_layernorm", *(each for each in _of_kinds(model, "LayerNormalization") if name not in each)}
+    yield from ((norm, "classifier.0") for norm in last)
     for i in range(3):
         yield f"{name}_downsampling_layernorm_{i}", f"features.{2 * i + 2}.0"
         yield f"{name}_downsampling_conv_{i}", f"features.{2 * i + 2}.1"

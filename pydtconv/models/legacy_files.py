@@ -21,6 +21,7 @@ from pydtconv.files.hdf5 import array_of, attribute_of, dataset_at, group_at, op
 from pydtconv.files.reading import BadFileError, check_regular, parsing, unpacked_limit
 from pydtconv.files.whole_file import write_whole
 from pydtconv.graph.ir.variable import Variable, as_stored
+from pydtconv.interchange.named_weights import STRICT, Leeway
 from pydtconv.layers.base.locks import turn_of
 from pydtconv.ops.operations import card_of_class
 from pydtconv.serialization.budget import limited_memory
@@ -80,12 +81,12 @@ def _json(h5: h5py.File, name: str) -> Any:
 
 
 def read_legacy_weights(
-    model: Any, h5: h5py.File, name: str, skip_mismatch: bool = False, by_name: bool = False
-) -> None:
+    model: Any, h5: h5py.File, name: str, leeway: Leeway = STRICT, by_name: bool = False
+) -> list[str]:
     """Weights in the old layout into a built model: layer by layer in their order, or by the layers' names.
 
-    Raises ValueError naming layer, expected and found shapes, before anything is changed; with skip_mismatch those
-    layers keep their weights, with a warning.
+    Raises ValueError naming layer, expected and found shapes, before anything is changed.  Returns the layers that
+    keep their weights by the leeway, and why.
     """
     group = h5 if "model_weights" not in h5 else group_at(h5, "model_weights")
     assert group is not None
@@ -96,34 +97,32 @@ def read_legacy_weights(
     else:
         ours = [layer for layer in dict.fromkeys(model.layers) if layer.variables]
         theirs = [layer for layer, weights in stored.items() if weights]
-        if len(ours) != len(theirs):
+        if len(ours) != len(theirs) and not (leeway.more and len(ours) < len(theirs)):
             raise ValueError(f"{name}: expected weights of {len(ours)} layers, found those of {len(theirs)}")
-        pairs = list(zip(ours, theirs, strict=True))
-    wanted = [
-        (f"layer {layer.name!r}", _as_named(_in_old_order(layer), stored[key]), key, stored[key])
-        for layer, key in pairs
-    ]
+        pairs = list(zip(ours, theirs, strict=False))
+    wanted = [(layer, _as_named(_in_old_order(layer), stored[key]), key, stored[key]) for layer, key in pairs]
     top = group_at(group, _TOP) if _TOP in group else None
     if top is not None and names_in(top, "weight_names"):
-        wanted.append(("the model itself", list(model._pydt_own_variables()), _TOP, names_in(top, "weight_names")))
+        wanted.append((model, list(model._pydt_own_variables()), _TOP, names_in(top, "weight_names")))
     fitting: list[tuple[Variable, h5py.Dataset]] = []
-    problems = []
-    for where, variables, key, names in wanted:
+    problems: list[str] = []
+    left: list[str] = []
+    for layer, variables, key, names in wanted:
         held = group_at(group, key)
         datasets = [dataset_at(held, weight) for weight in names]
         problem = _mismatch(variables, datasets)
         if problem:
-            problems.append(f"{where}: {problem}")
+            where = "the model itself" if layer is model else f"layer {layer.name!r} ({type(layer).__name__})"
+            (left if leeway.layers(layer) else problems).append(f"{where}: {problem}")
         else:
             fitting.extend(zip(variables, datasets, strict=True))
-    if problems and not skip_mismatch:
-        raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]))
     if problems:
-        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
-    found = as_stored(name, ((variable, array_of(dataset)) for variable, dataset in fitting), stacklevel=6)
+        raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]))
+    found = as_stored(name, ((variable, array_of(dataset)) for variable, dataset in fitting), stacklevel=7)
     with turn_of(model).taken(), uninterrupted():
         for variable, value in found:
             variable.assign(value)
+    return left
 
 
 def _in_old_order(layer: Any) -> list[Variable]:

@@ -345,7 +345,8 @@ class Model(Trainer, Layer):
         save_weights(self, filepath, overwrite, max_shard_size)
 
     def load_weights(self, filepath: str | Path, skip_mismatch: bool = False, **kwargs: Any) -> None:
-        """Reads the weights of a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3).
+        """Reads the weights of a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3), or of a network of the zoo
+        those of a `.safetensors` or `.pth` file.
 
         Where they do not fit, raises ValueError naming layer, expected and found shapes, before anything is changed;
         with skip_mismatch those layers keep their weights instead.  by_name, objects_to_skip: see saving.load_weights.

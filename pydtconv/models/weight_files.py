@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from pydtconv.files.hdf5 import (
 )
 from pydtconv.files.reading import check_regular, parsing
 from pydtconv.graph.ir.variable import Variable, as_stored
+from pydtconv.interchange.named_weights import READERS, STRICT, Leeway, load_named_weights
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.locks import turn_of
 from pydtconv.layers.base.object_paths import other_paths, walk
@@ -95,22 +97,44 @@ def load_weights(
 ) -> None:
     """Reads weights from a `.weights.h5`, `.keras` or `.h5` file (of Keras 2 and 3) into a built model.
 
-    A `.weights.json` is the index of a file in shards, see `save_weights`.
+    A `.weights.json` is the index of a file in shards, see `save_weights`.  `.safetensors` and `.pth` have weights by
+    the names of Keras's layers or of torchvision's modules, for networks of the zoo.
     Raises ValueError naming layer, expected and found shapes where they do not fit, before anything is changed.  With
     skip_mismatch, layers that do not fit are left as they are, with a warning.  by_name: layers get the weights that
     the file has under their names, others keep theirs.  objects_to_skip: layers that keep theirs.
     """
+    leeway = Leeway(lambda layer: True, more=Path(filepath).suffix in READERS) if skip_mismatch else STRICT
+    left = read_file(model, filepath, leeway, by_name, objects_to_skip)
+    if left:
+        warnings.warn(f"{filepath}: {len(left)} layers were skipped:\n" + "\n".join(left), stacklevel=3)
+
+
+def read_file(
+    model: Any,
+    filepath: str | os.PathLike[str],
+    leeway: Leeway,
+    by_name: bool = False,
+    objects_to_skip: Sequence[Layer] | None = None,
+) -> list[str]:
+    """As `load_weights`; returns the layers that keep their weights, and why, with the leeway that layers have."""
     path = Path(filepath)
-    is_index = path.name.endswith(".weights.json")
-    if path.suffix not in (".keras", ".h5", ".hdf5") and not is_index:
-        raise ValueError(f"load_weights: filepath: expected a '.weights.h5' or '.keras' file, got {str(filepath)!r}")
+    is_index, by_names = path.name.endswith(".weights.json"), path.suffix in READERS
+    if path.suffix not in (".keras", ".h5", ".hdf5") and not is_index and not by_names:
+        raise ValueError(
+            "load_weights: filepath: expected a '.weights.h5', '.keras', '.h5', '.safetensors' or '.pth' file, got "
+            f"{str(filepath)!r}"
+        )
     if objects_to_skip is not None and ".weights." not in path.name:
         raise ValueError(f"load_weights: objects_to_skip: expected a '.weights.h5' file, got {str(filepath)!r}")
+    if by_name and by_names:
+        raise ValueError(f"load_weights: by_name: {path.suffix} files always go by names: expected False")
     replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_weights: there is no file {path}")
     _check_built(model, "load_weights")
     source: Any = path
+    if by_names:
+        return load_named_weights(model, path, leeway)
     if path.suffix == ".keras":
         with Archive(path, "a '.keras' file") as archive:
             source = io.BytesIO(archive.read(WEIGHTS_IN_ARCHIVE, archive.size(WEIGHTS_IN_ARCHIVE)))
@@ -118,7 +142,7 @@ def load_weights(
         source = merged(path)
     else:
         check_regular(path)
-    read_weights(model, source, str(path), skip_mismatch, by_name, objects_to_skip or ())
+    return read_weights(model, source, str(path), leeway, by_name, objects_to_skip or ())
 
 
 def write_weights(model: Layer, file: Any) -> None:
@@ -131,30 +155,31 @@ def read_weights(
     model: Layer,
     file: Any,
     name: str,
-    skip_mismatch: bool = False,
+    leeway: Leeway = STRICT,
     by_name: bool = False,
     skipped: Sequence[Layer] = (),
-) -> None:
-    """Reads from a path or a file object; name is the one that errors show.
+) -> list[str]:
+    """Reads from a path or a file object; name is the one that errors show.  Returns the layers that keep theirs.
 
     All is read and checked before anything is changed, and Ctrl-C waits while it is.  Values that are not finite are
     taken, as Keras does, for a run that diverged can be looked at; a warning says so.
     """
     with turn_of(model).taken():
-        _read_weights(model, file, name, skip_mismatch, by_name, skipped)
+        return _read_weights(model, file, name, leeway, by_name, skipped)
 
 
 def _read_weights(
-    model: Layer, file: Any, name: str, skip_mismatch: bool, by_name: bool, skipped: Sequence[Layer]
-) -> None:
+    model: Layer, file: Any, name: str, leeway: Leeway, by_name: bool, skipped: Sequence[Layer]
+) -> list[str]:
     with parsing(name, "a whole file of weights"), opened(file, "a whole file of weights") as h5:
         if is_legacy(h5):
-            read_legacy_weights(model, h5, name, skip_mismatch, by_name)
+            kept = read_legacy_weights(model, h5, name, leeway, by_name)
             for _, optimizer in optimizers_of(model):
                 optimizer.variables_replaced()
-            return
+            return kept
         fitting: list[tuple[Variable, h5py.Dataset]] = []
         problems: list[str] = []
+        left: list[str] = []
         others: Mapping[str, Sequence[str]] | None = None
         places = _places_by_name(h5) if by_name else {}
         read_by_layers: list[tuple[Layer, dict[str, np.ndarray]]] = []
@@ -175,10 +200,10 @@ def _read_weights(
             datasets = datasets_in(stored, len(variables))
             problem = _mismatch(layer, path, variables, stored, datasets)
             if problem:
-                problems.append(problem)
+                (left if leeway.layers(layer) else problems).append(problem)
             elif datasets:
                 fitting.extend(zip(variables, datasets, strict=True))
-        wanted = skip_mismatch or not problems
+        wanted = not problems
         read = [(variable, array_of(dataset)) for variable, dataset in fitting] if wanted else []
         states = [
             (optimizer, _optimizer_state(model, optimizer, path, h5, name) if wanted and not by_name else {})
@@ -187,18 +212,17 @@ def _read_weights(
     if not wanted:
         more = f"\n... and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise ValueError(f"{name} does not fit the model {model.name!r}:\n" + "\n".join(problems[:5]) + more)
-    found = as_stored(name, read, stacklevel=5)
+    found = as_stored(name, read, stacklevel=6)
     with uninterrupted():
-        problems += _load_by_layers(read_by_layers, name, skip_mismatch)
+        left += _load_by_layers(read_by_layers, name, leeway)
         for variable, value in found:
             variable.assign(value)
         for optimizer, state in states:
             _load_optimizer(optimizer, state)
-    if problems:
-        warnings.warn(f"{name}: {len(problems)} layers were skipped:\n" + "\n".join(problems), stacklevel=4)
     for _, state in states:
         if isinstance(state, str):
-            warnings.warn(f"{name}: the optimizer's state was skipped: {state}", stacklevel=4)
+            warnings.warn(f"{name}: the optimizer's state was skipped: {state}", stacklevel=5)
+    return left
 
 
 def _stored_elsewhere(places: Mapping[str, Sequence[str]], h5: h5py.File, path: str) -> h5py.Group | None:
@@ -220,14 +244,14 @@ def _load_optimizer(optimizer: Any, state: dict[str, np.ndarray] | str) -> None:
         optimizer.variables_replaced()
 
 
-def _load_by_layers(read: list[tuple[Layer, dict[str, np.ndarray]]], file: str, skip_mismatch: bool) -> Iterator[str]:
+def _load_by_layers(read: list[tuple[Layer, dict[str, np.ndarray]]], file: str, leeway: Leeway) -> Iterator[str]:
     """Lets layers that read for themselves do so; gives what is wrong with those that are skipped."""
     for layer, arrays in read:
         try:
             layer.load_own_variables(arrays)
         except (LookupError, ValueError) as error:
             told = f"layer {layer.name!r} ({type(layer).__name__}): load_own_variables: {error!r}"
-            if not skip_mismatch:
+            if not leeway.layers(layer):
                 raise ValueError(f"{file}: {told}") from error
             yield told
 

@@ -53,6 +53,18 @@ def test_torchvision(ours, theirs, size, kind, tmp_path):
     with torch.no_grad():
         expected = torch.softmax(network(torch.from_numpy(x.transpose(0, 3, 1, 2).copy())), 1).numpy()
     np.testing.assert_allclose(model.predict(x, verbose=0), expected, atol=1e-4)
+    options |= {"weights": path, "input_shape": (size, size, 3)}
+    features = getattr(applications, ours)(include_top=False, pooling="avg", **options)
+    other = getattr(applications, ours)(classes=2, **options)
+    assert other.output_shape == (None, 2)
+    for part in (features, other):
+        count = len(features.weights)
+        for found, whole in zip(part.get_weights()[:count], model.get_weights()[:count], strict=True):
+            np.testing.assert_array_equal(found, whole)
+    with pytest.raises(ValueError, match="expected shape"):
+        other.load_weights(path)
+    with pytest.warns(UserWarning, match="1 layers were skipped"):
+        other.load_weights(path, skip_mismatch=True)
 
 
 @pytest.mark.parametrize("separator", ["/", "."])

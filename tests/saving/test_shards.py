@@ -121,7 +121,7 @@ def test_layers_that_are_skipped_keep_their_weights(tmp_path):
     np.testing.assert_array_equal(first.layers[1].kernel, second.layers[1].kernel)
     with pytest.raises(ValueError, match=r"objects_to_skip: expected a '.weights.h5' file, got .*a.keras"):
         second.load_weights("a.keras", objects_to_skip=[])
-    with pytest.raises(ValueError, match=r"expected a '.weights.h5' or '.keras' file, got 'a.pkl'"):
+    with pytest.raises(ValueError, match=r"expected a '.weights.h5', .* or '.pth' file, got 'a.pkl'"):
         second.load_weights("a.pkl")
 
 
