@@ -53,7 +53,7 @@ C_FLAGS = [
     "-Werror=implicit",
     "-fvisibility=default",
 ]
-FAMILIES = ("gemm", "conv", "fft", "nn", "ukr")
+FAMILIES = ("gemm", "conv", "fft", "image", "nn", "ukr")
 # gcc's second level leaves loops as they are where it does not know their lengths; clang's needs no such words
 SECOND_LEVEL, VECTORIZING = "-O2", ["-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # what the third level adds takes a third of the time to compile; only these run faster with it, in single precision

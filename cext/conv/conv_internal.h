@@ -3,15 +3,13 @@
 #define DTCONV_CONV_INTERNAL_H
 
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "dtconv_limits.h"
 #include "dtconv_real.h"
 /* these need `real` */
 #include "dtconv_conv.h"
 #include "dtconv_gemm.h"
+#include "dtconv_thread_id.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -100,14 +98,6 @@ static inline int dtconv_is_pointwise(const dtconv_conv *p) {
 
 /* Whether there is a third axis that is more than one plane. */
 static inline int dtconv_is_deep(const dtconv_conv *p) { return p->id > 1 || p->od > 1 || p->kd > 1 || p->pad_f > 0; }
-
-static inline int dtconv_thread_id(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
 
 static inline int64_t dtconv_rows(const dtconv_conv *p) { return p->n * p->od * p->oh * p->ow; }
 static inline int64_t dtconv_taps(const dtconv_conv *p) { return p->kd * p->kh * p->kw; }

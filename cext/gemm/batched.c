@@ -1,13 +1,10 @@
 /* Many products of one size: threads take whole matrices C, where there are enough of them; else each product is one of
  * all threads.  A product has the same bits on any number of threads, so the result does not depend on it.
  */
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "dtconv_real.h"
 #include "dtconv_gemm.h"
 #include "dtconv_products.h"
+#include "dtconv_thread_id.h"
 
 typedef struct {
     int64_t inner, m, n, k;
@@ -74,11 +71,7 @@ dtconv_status DT(gemm_batched)(int64_t outer, int64_t inner, const int64_t *offs
     int failed = DTCONV_OK;
 #pragma omp parallel for schedule(dynamic, dtconv_piece(outer)) num_threads(threads) reduction(max : failed)
     for (int64_t o = 0; o < outer; o++) {
-#ifdef _OPENMP
-        char *mine = memory + (size_t)omp_get_thread_num() * each;
-#else
-        char *mine = memory;
-#endif
+        char *mine = memory + (size_t)dtconv_thread_id() * each;
         const int status = one(&t, o, 1, mine, each);
         failed = status > failed ? status : failed;
     }

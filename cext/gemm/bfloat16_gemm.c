@@ -10,12 +10,9 @@
  * are another file's (bfloat16_long.c), as are those of few rows (bfloat16_thin.c).  MC and NC follow from the
  * caches; every element of C is summed in the same order whatever they are.
  */
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "../conv/activate.h"
 #include "dtconv_gemm.h"
+#include "dtconv_thread_id.h"
 #include "bfloat16_thin.h"
 
 enum {
@@ -237,11 +234,7 @@ dtconv_status dtconv_gemm_mixed(const dtconv_gemm_mixed_args *g, void *workspace
     char *packed = (char *)steps + s.steps;
 #pragma omp parallel num_threads(s.threads)
     {
-#ifdef _OPENMP
-        elem *mine = (elem *)(packed + (size_t)omp_get_thread_num() * s.a_size);
-#else
-        elem *mine = (elem *)packed;
-#endif
+        elem *mine = (elem *)(packed + (size_t)dtconv_thread_id() * s.a_size);
         if (ukr->begin) ukr->begin();
         for (int64_t jc = 0; jc < g->n; jc += s.nc) {
             const int64_t panels = ceil_div(min(s.nc, g->n - jc), ukr->nr);

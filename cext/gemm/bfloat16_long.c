@@ -10,13 +10,10 @@
  *       ir       packs MR rows of A[:, pc], while those after them are fetched
  *         jr     tiles of sums, to which KC products are added
  */
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "bfloat16_long.h"
 
 #include "dtconv_lines.h"
+#include "dtconv_thread_id.h"
 
 enum {
     LONG = 8192,          /* terms of a sum */
@@ -151,11 +148,7 @@ void DT(gemm_long)(const DT(ukr_row) * ukr, const dtconv_gemm_mixed_args *g, int
     char *packed = (char *)(sums + s.slices * s.sums);
 #pragma omp parallel num_threads(threads)
     {
-#ifdef _OPENMP
-        char *mine = packed + (size_t)omp_get_thread_num() * of_thread(&s);
-#else
-        char *mine = packed;
-#endif
+        char *mine = packed + (size_t)dtconv_thread_id() * of_thread(&s);
         if (ukr->begin) ukr->begin();
 #pragma omp for schedule(dynamic, 1)
         for (int64_t slice = 0; slice < s.slices; slice++) run_slice(&s, slice, sums + slice * s.sums, mine);

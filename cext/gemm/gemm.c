@@ -18,26 +18,16 @@
  * Where one matrix is thin, another way without packing takes over (thin.c).
  */
 #include <stdatomic.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "dtconv_real.h"
 #include "dtconv_gemm.h"
+#include "dtconv_thread_id.h"
 #include "blocks.h"
 #include "thin.h"
 
 enum { ALIGN = 64, READ_AHEAD = 1024 /* kernels load the step after the last one */ };
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static int thread_id(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
 
 static int team_size(void) {
 #ifdef _OPENMP
@@ -233,6 +223,6 @@ dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *work
         return DTCONV_OK;
     }
 #pragma omp parallel num_threads(threads)
-    run_thread(&r, team_size(), thread_id());
+    run_thread(&r, team_size(), dtconv_thread_id());
     return DTCONV_OK;
 }

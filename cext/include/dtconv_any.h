@@ -152,6 +152,10 @@ typedef union {
 #define dtconv_global_max_pool_forward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_forward, __VA_ARGS__)
 #define dtconv_global_max_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_backward, __VA_ARGS__)
 
+/* images */
+#define dtconv_bands(dtype, ...) DTCONV_RUN_EVERY(dtype, bands, __VA_ARGS__)
+#define dtconv_bands_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, bands_workspace)(__VA_ARGS__)
+
 /* optimizers */
 #define dtconv_sgd(...) DTCONV_2(sgd, __VA_ARGS__)
 #define dtconv_momentum(...) DTCONV_2(momentum, __VA_ARGS__)

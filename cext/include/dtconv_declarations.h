@@ -6,6 +6,7 @@
 #include "dtconv_attention.h"
 #include "dtconv_products.h"
 #include "dtconv_nn_pooling.h"
+#include "dtconv_image.h"
 #include "dtconv_nn_losses.h"
 #include "dtconv_conv.h"
 #include "dtconv_winograd.h"

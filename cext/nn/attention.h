@@ -5,10 +5,8 @@
 #include "dtconv_nn_elem.h"
 #include "dtconv_attention.h"
 #include "dtconv_gemm.h"
+#include "dtconv_thread_id.h"
 #include "dtconv_ukr.h"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "norm_common.h"
 
@@ -133,14 +131,6 @@ INLINE real exp_negative(real v) {
     memcpy(&power, &bits, sizeof power);
     const float y = (p * (r * r) + r + 1.0f) * power;
     return v < low ? 0.0f : y;
-#endif
-}
-
-INLINE int team_id(void) {
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
 #endif
 }
 

@@ -201,7 +201,7 @@ static void run_parts(const job *w, int split, int64_t items, char *memory, int 
 #pragma omp parallel for schedule(dynamic) num_threads((int)min_i64(items, threads))
     for (int64_t item = 0; item < items; item++) {
         char *end;
-        const scratch c = scratch_at(&w->t, memory + (size_t)team_id() * each, &end);
+        const scratch c = scratch_at(&w->t, memory + (size_t)dtconv_thread_id() * each, &end);
         const part of = part_of(w, split, item);
         run_part(w, &c, &of);
     }

@@ -167,7 +167,7 @@ dtconv_status DT(attention_forward)(const dtconv_attention *p, const real *q, co
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t item = 0; item < items; item++) {
         char *end;
-        const scratch s = scratch_at(&w.t, memory + (size_t)team_id() * each, &end);
+        const scratch s = scratch_at(&w.t, memory + (size_t)dtconv_thread_id() * each, &end);
         const int64_t head = item / chunks, from = item % chunks * chunk;
         attend(&w, &s, head / p->heads, head % p->heads, from, min_i64(from + chunk, p->tq));
     }

@@ -1,0 +1,26 @@
+/* Images (n, h, w, c): filters along rows and columns.  No include guard: see dtconv_both.h.
+ *
+ * ldx, ldy, ... are the distances between two pixels.
+ */
+#ifndef real
+#include "dtconv_real.h"
+#endif
+
+#ifndef DTCONV_BAND
+#define DTCONV_BAND
+/* A matrix (rows, extent) in which numbers other than 0 lie side by side: row i has counts[i] of them, from 0 to
+ * `width`, from column starts[i] on; they are weights[i * width] and so on, of `real`.  Each row from same_from + 1 up
+ * to same_to - 1 is the one before it, a column further on. */
+typedef struct {
+    int64_t rows, extent, width, same_from, same_to;
+    const int64_t *starts, *counts;
+    const void *weights;
+} dtconv_band;
+#endif
+
+/* y (n, oh, ow, c) (+)= x (n, ih, iw, c) with each of its columns multiplied by `rows` (oh, ih), each of its rows by
+ * `columns` (ow, iw); NULL: that axis stays as it is.  ih, iw: those of x. */
+size_t DT(bands_workspace)(const dtconv_band *rows, const dtconv_band *columns, int64_t iw, int64_t c);
+dtconv_status DT(bands)(const dtconv_band *rows, const dtconv_band *columns, int accumulate, int64_t n, int64_t ih,
+                        int64_t iw, int64_t c, const elem *x, int64_t ldx, elem *y, int64_t ldy, void *workspace,
+                        size_t bytes);

@@ -1,0 +1,65 @@
+"""Bindings of what is done to images (cext/include/dtconv_image.h).
+
+Images come as (pixels, c) views (see kernels/cpu/rows.py): pixels may lie apart, the channels of one not.  Those of
+bfloat16 are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
+"""
+
+from libc.stdint cimport int64_t
+
+from pydtconv._ext.arrays cimport dtype_in, holding, layout_in, reals_in, rows_in, rows_of, scratch, scratch_in
+from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
+from pydtconv._ext.status cimport check
+
+cdef extern from "dtconv_any.h" nogil:
+    ctypedef struct dtconv_band:
+        int64_t rows, extent, width, same_from, same_to
+        const int64_t *starts
+        const int64_t *counts
+        const void *weights
+
+    size_t dtconv_bands_workspace(dtconv_dtype, ...)
+    int dtconv_bands(...)
+
+
+cdef class Band:
+    """A matrix (rows, extent) of numbers that lie side by side: weights (rows, width), starts and counts (rows,).
+
+    same: from and to which row each one is the one before it, a column further on.
+    """
+
+    cdef dtconv_band band
+    cdef object arrays
+
+    def __init__(self, int64_t extent, weights, starts, counts, same):
+        self.arrays = (weights, starts, counts)
+        self.band.rows, self.band.width = weights.shape
+        self.band.extent = extent
+        self.band.same_from, self.band.same_to = same
+        self.band.starts, self.band.counts = layout_in(starts), layout_in(counts)
+        self.band.weights = reals_in(weights.reshape(-1), dtype_of(weights.dtype.name))
+
+
+cdef inline dtconv_band *of_band(Band band) noexcept:
+    return NULL if band is None else &band.band
+
+
+def bands_workspace(str dtype, Band columns, int64_t width, int64_t c) -> int:
+    """Bytes of scratch memory of `bind_bands`; width: pixels of a row of x."""
+    return dtconv_bands_workspace(dtype_of(dtype), <dtconv_band *> NULL, of_band(columns), width, c)
+
+
+def bind_bands(Band rows, Band columns, bint accumulate, int64_t n, int64_t height, int64_t width, x, y,
+               workspace) -> object:
+    """A call for y (+)= n images x (height, width, c) with columns and rows multiplied by these; None: as they are."""
+    cdef dtconv_dtype dtype = dtype_in(x)
+    cdef rows_of image = rows_in(x, dtype), out = rows_in(y, dtype)
+    cdef scratch memory = scratch_in(workspace)
+    cdef dtconv_band *rows_ = of_band(rows)
+    cdef dtconv_band *columns_ = of_band(columns)
+
+    def run():
+        with nogil:
+            check(dtconv_bands(dtype, rows_, columns_, accumulate, n, height, width, image.width, image.data,
+                               image.apart, out.data, out.apart, memory.data, memory.size))
+
+    return holding(run, (rows, columns, x, y, workspace))
