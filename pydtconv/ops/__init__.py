@@ -23,6 +23,7 @@ from pydtconv.ops.pooling import *
 from pydtconv.ops.random import *
 from pydtconv.ops.reduction import *
 from pydtconv.ops.resize import *
+from pydtconv.ops.separable import *
 from pydtconv.ops.shape import *
 from pydtconv.ops.softmax import *
 

@@ -202,6 +202,8 @@ OPERATORS: list[tuple[Any, list[tuple[int, ...]]]] = [
     (ops.Reshape((2, 36, 3)), [IMAGE]),
     (ops.Slice((0, 1, 1, 0), (2, 4, 4, 3)), [IMAGE]),
     (ops.Transpose((0, 2, 1, 3)), [IMAGE]),
+    (ops.Separable((1, 2), (("resize", 3, "linear", True), ("move", 4, 0.5, 1.0, "cubic", False))), [IMAGE]),
+    (ops.Separable((1, 2), (("filter", (0.5, 0.5)),) * 2, (6, 6)), [IMAGE]),
     (ops.Upsample((2, 2)), [IMAGE]),
     (ops.Upsample((2, 2), "bilinear"), [IMAGE]),
     (ops.Upsample((2, 2, 2)), [CUBE]),

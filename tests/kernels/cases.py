@@ -113,6 +113,7 @@ for _case in (
     Case(ops.ArgMax(), (normal(3, 7),)),
     Case(ops.Pad(((0, 0), (1, 2)), "reflect"), (normal(3, 7),)),
     Case(ops.Upsample((2, 3), "bilinear"), (IMAGE,)),
+    Case(ops.Separable((1, 2), (("resize", 3, "cubic", True), ("filter", (0.5, 1.0, 0.25)))), (IMAGE,)),
     Case(ops.Transpose((1, 0)), (normal(3, 7),)),
     Case(ops.Concatenate(0), (normal(3, 7), normal(2, 7, seed=2))),
     Case(ops.Slice((1, 0), (3, -1)), (normal(4, 7),)),

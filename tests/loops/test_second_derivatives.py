@@ -161,6 +161,7 @@ CASES = [
     (ops.GlobalMaxPool(), IMAGES),
     (ops.GlobalMaxPool(keepdims=True), numbers(2, 5, 3)),
     (ops.Upsample((2, 3)), IMAGES),
+    (ops.Separable((1, 2), (("resize", 3, "cubic", True), ("filter", (0.5, 1.0)))), IMAGES),
     (ops.Upsample((2, 3), "bilinear"), IMAGES),
     (ops.Pad(((0, 0), (1, 2), (0, 1), (0, 0)), "reflect"), IMAGES),
     (ops.Pad(((0, 0), (1, 2), (2, 0), (0, 0)), "symmetric"), IMAGES),

@@ -326,14 +326,6 @@ def test_numbers_are_floatx():
     assert ops.sqrt(2.0).dtype == ops.exp(0.5).dtype == ops.sum(1.5).dtype == "float32"
 
 
-def test_matrices_of_resizing_are_not_kept_for_ever():
-    from pydtconv.ops.functions.tables import sampling
-
-    for extent in range(2, 60):
-        ops.image.resize(np.zeros((extent, 3, 1), "float32"), (2, 2))
-    assert sampling._matrix.cache_info().currsize <= 32
-
-
 def test_the_largest_of_gaps_alone_has_no_place():
     x = np.array([[np.nan, np.nan], [-np.inf, np.nan], [1, 2]], "float32")
     np.testing.assert_array_equal(ops.nanargmax(x, axis=1), [-1, 0, 1])

@@ -11,6 +11,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "Activation": {"kind": "relu"}, "Cast": {"dtype": "float64"}, "MaxPool": {"pool_size": [2, 2]},
     "AveragePool": {"pool_size": [2, 2]}, "Reshape": {"shape": [None, 144]}, "Transpose": {"axes": [0, 2, 1, 3]},
     "Pad": {"padding": [[0, 0], [1, 1], [1, 1], [0, 0]]}, "Upsample": {"size": [2, 2]},
+    "Separable": {"axes": [1, 2], "filters": [["resize", 3, "linear", False], ["filter", [0.5, 0.5]]]},
     "Slice": {"start": [0, 1, 1, 0], "stop": [None, 3, 3, 4]}, "AdaptiveAveragePool": {"output_size": [2, 2]},
     "AdaptiveMaxPool": {"output_size": [2, 2]}, "Dropout": {"rate": 0.5}, "GaussianNoise": {"stddev": 0.5},
     "RandomCrop": {"height": 3, "width": 3},

@@ -10,8 +10,7 @@ import numpy as np
 
 from pydtconv.dtypes import FLOATING
 from pydtconv.graph import Node, Tensor
-from pydtconv.interchange.onnx.writer import Multiple, Writer
-from pydtconv.ops.functions.tables.sampling import _matrix
+from pydtconv.interchange.onnx.writer import Writer
 from pydtconv.ops.table_op import TableOp
 
 #: from a writer, the node and its settings to the name of the output, or the names where there are several
@@ -151,25 +150,6 @@ def _blocks(kind: str, w: Writer, node: Node, static: Mapping[str, Any]) -> str 
         return y
     w.set(node.outputs[0], y, first=True)
     return None
-
-
-def _along(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
-    """Products with a matrix along axes."""
-    x, tensor = w.value(node.inputs[0]), node.inputs[0]
-    rank, shape = len(tensor.shape), list(w.extents[tensor])
-    for axis, (kind, *settings) in zip(static["axes"], static["filters"], strict=True):
-        axis %= rank
-        extent = shape[axis]
-        if isinstance(extent, Multiple):
-            raise ValueError("export: a resize along the batch has no ONNX operator")
-        matrix = _matrix(extent, kind, *settings).T.astype(node.outputs[0].dtype)
-        order = [*(d for d in range(rank) if d != axis), axis]
-        back = [order.index(d) for d in range(rank)]
-        x = w.transposed(x, order) if axis != rank - 1 else x
-        x = w.emit("MatMul", x, w.constant(matrix))
-        x = w.transposed(x, back) if axis != rank - 1 else x
-        shape[axis] = matrix.shape[1]
-    return x
 
 
 def _cumsum(w: Writer, node: Node, static: Mapping[str, Any]) -> str:
@@ -338,7 +318,6 @@ ROWS: dict[str, Row] = {
     "triu": _triangle(1),
     "depth_to_space": _depth_to_space,
     "space_to_depth": _space_to_depth,
-    "_along": _along,
     "cumsum": _cumsum,
     "prod": _reducing("ReduceProd", "output"),
     "all": _reducing("ReduceMin", "uint8"),

@@ -11,9 +11,10 @@ from pydtconv import ops
 from pydtconv.graph import Node
 from pydtconv.interchange.onnx import export_functions
 from pydtconv.interchange.onnx.export_table import ROWS, follows, layout, place_of, row, window
-from pydtconv.interchange.onnx.writer import Writer, to_first, to_last
+from pydtconv.interchange.onnx.writer import Multiple, Writer, to_first, to_last
 from pydtconv.ops.base import Op
 from pydtconv.ops.random import RandomCrop
+from pydtconv.ops.separable import BANDS
 
 # pooling, reduction
 
@@ -142,6 +143,26 @@ def _upsample(w: Writer, node: Node) -> None:
         nearest_mode="floor" if nearest else None,
     )
     w.set(node.outputs[0], y, True)
+
+
+@row(ops.Separable)
+def _separable(w: Writer, node: Node) -> None:
+    """Products with a matrix along axes."""
+    x, tensor, op = w.value(node.inputs[0]), node.inputs[0], node.op
+    assert isinstance(op, ops.Separable)
+    rank, shape, results = len(tensor.shape), list(w.extents[tensor]), w.extents[node.outputs[0]]
+    for axis, (kind, *settings) in zip(op.axes, op.filters, strict=True):
+        extent = shape[axis] if op.extents is None else results[axis]
+        if isinstance(extent, Multiple):
+            raise ValueError("export: a resize along the batch has no ONNX operator")
+        found = BANDS[kind](extent, *settings).matrix
+        matrix = (found.T if op.extents is None else found).astype(node.outputs[0].dtype)
+        order = [*(d for d in range(rank) if d != axis), axis]
+        back = [order.index(d) for d in range(rank)]
+        x = w.transposed(x, order) if axis != rank - 1 else x
+        x = w.emit("MatMul", x, w.constant(matrix))
+        x = w.transposed(x, back) if axis != rank - 1 else x
+    w.set(node.outputs[0], x)
 
 
 @row(ops.Reshape)

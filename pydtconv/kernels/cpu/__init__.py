@@ -27,6 +27,7 @@ from pydtconv.kernels.cpu import (  # noqa: F401
     random,
     reduction,
     resize,
+    separable,
     shape,
     softmax,
 )

@@ -21,12 +21,12 @@ def channels_are_last(data_format: str | None) -> bool:
     return data_format == "channels_last"
 
 
-def axes_of(name: str, x: Any, data_format: str | None, rank: int = 2) -> list[int]:
+def axes_of(name: str, x: Any, data_format: str | None, rank: int = 2) -> tuple[int, ...]:
     """The axes of rows and columns."""
     if len(x.shape) not in (rank + 1, rank + 2):
         raise ValueError(f"{name}: expected {rank + 1} or {rank + 2} dimensions, got shape {tuple(x.shape)}")
     first = len(x.shape) - rank - (1 if channels_are_last(data_format) else 0)
-    return list(range(first, first + rank))
+    return tuple(range(first, first + rank))
 
 
 def on_batches(name: str, x: Any, data_format: str | None, function: Callable[[Any], Any]) -> Any:

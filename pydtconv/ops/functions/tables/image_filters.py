@@ -10,11 +10,12 @@ import numpy as np
 from pydtconv.dtypes import name_of, real
 from pydtconv.extents import check
 from pydtconv.ops.functions.arithmetic import add, divide, multiply, subtract
-from pydtconv.ops.functions.operands import as_float, as_operand, as_padding, as_tensor, is_symbolic
+from pydtconv.ops.functions.operands import as_float, as_padding, as_tensor, is_symbolic
 from pydtconv.ops.functions.reduction import mean
 from pydtconv.ops.functions.shape import cast, expand_dims, get_item, moveaxis, pad, squeeze, stack
-from pydtconv.ops.functions.tables import rearranging, sampling
+from pydtconv.ops.functions.tables import rearranging
 from pydtconv.ops.functions.tables.image_axes import axes_of, channels_are_last
+from pydtconv.ops.separable import Separable
 from pydtconv.serialization.budget import claim
 
 
@@ -35,18 +36,18 @@ def gaussian_blur(
     data_format: str | None = None,
 ) -> Any:
     """Images smoothed with a normal distribution, zeros outside."""
-    x = as_operand(images)
+    x = as_float(images)
     axes = axes_of("gaussian_blur", x, data_format)
     vertical, horizontal = _gaussian(kernel_size[1], sigma[1]), _gaussian(kernel_size[0], sigma[0])
-    return sampling.along(x, axes, [("filter", vertical), ("filter", horizontal)])
+    return Separable(axes, (("filter", vertical), ("filter", horizontal)))(x)
 
 
 def sobel_edges(images: Any, data_format: str | None = None) -> Any:
     """Slopes of images (n, h, w, c) along rows and columns, as a further last axis of 2."""
-    x = as_operand(images)
+    x = as_float(images)
     axes = axes_of("sobel_edges", x, data_format)
     smooth, slope = ("filter", (1.0, 2.0, 1.0)), ("filter", (-1.0, 0.0, 1.0))
-    return stack([sampling.along(x, axes, [slope, smooth]), sampling.along(x, axes, [smooth, slope])], -1)
+    return stack([Separable(axes, filters)(x) for filters in ((slope, smooth), (smooth, slope))], -1)
 
 
 def _pairs(name: str, value: Any, count: int) -> tuple[int, ...]:
@@ -129,7 +130,7 @@ def ssim(
         key[axis] = slice(half, a.shape[axis] - (filter_size - 1 - half))
 
     def smooth(x: Any) -> Any:
-        return get_item(sampling.along(x, axes, [weights, weights]), tuple(key))
+        return get_item(Separable(axes, (weights, weights))(x), tuple(key))
 
     mean_a, mean_b = smooth(a), smooth(b)
     product = multiply(mean_a, mean_b)

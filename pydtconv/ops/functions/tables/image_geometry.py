@@ -10,12 +10,13 @@ import numpy as np
 from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.extents import check
 from pydtconv.ops.functions.arithmetic import clip, multiply
-from pydtconv.ops.functions.operands import as_float, as_operand, as_tensor, is_symbolic, is_watched
+from pydtconv.ops.functions.operands import as_float, as_tensor, is_symbolic, is_watched
 from pydtconv.ops.functions.shape import cast, get_item, moveaxis, pad, reshape, stack
 from pydtconv.ops.functions.tables import elementwise, linalg, sampling
 from pydtconv.ops.functions.tables.composed_products import tensordot
 from pydtconv.ops.functions.tables.image_axes import axes_of, on_batches, order_of
 from pydtconv.ops.functions.tables.image_filters import gaussian_blur
+from pydtconv.ops.separable import Separable, moved
 
 _RESIZING = {"bilinear": "linear", "nearest": "nearest", "bicubic": "bicubic", "lanczos3": "lanczos3"}
 _RESIZING["lanczos5"] = "lanczos5"
@@ -74,7 +75,7 @@ def resize(
         x = pad(x, widths, "constant", fill_value)
     kind = _RESIZING[interpolation]
     smooth = antialias and kind != "nearest"
-    y = sampling.along(x, axes, [("resize", n, kind, smooth) for n in (height, width)])
+    y = Separable(axes, tuple(("resize", n, kind, smooth) for n in (height, width)))(x)
     if dtype in FLOATING:
         return y
     y = elementwise._FUNCTIONS["round"](y)
@@ -94,19 +95,17 @@ def scale_and_translate(
     if method not in _METHODS:
         raise ValueError(f"scale_and_translate: method: expected one of {', '.join(_METHODS)}, got {method!r}")
     check("scale_and_translate: output_shape", tuple(output_shape), least=1)
-    x = as_operand(images)
+    x = as_float(images)
     if any(is_symbolic(value) or is_watched(np.asarray(value)) for value in (scale, translation)):
         for i, d in enumerate(d % len(x.shape) for d in spatial_dims):
-            weights = sampling.moved(
-                x.shape[d], int(output_shape[d]), scale[i], translation[i], _METHODS[method], antialias
-            )
+            weights = moved(x.shape[d], int(output_shape[d]), scale[i], translation[i], _METHODS[method], antialias)
             x = moveaxis(tensordot(cast(weights, name_of(x.dtype)), x, [[1], [d]]), 0, d)
         return x
     filters = [
         ("move", int(output_shape[d]), float(s), float(t), _METHODS[method], bool(antialias))
         for d, s, t in zip(spatial_dims, np.asarray(scale), np.asarray(translation), strict=True)
     ]
-    return sampling.along(x, [d % len(x.shape) for d in spatial_dims], filters)
+    return Separable(tuple(d % len(x.shape) for d in spatial_dims), tuple(filters))(x)
 
 
 def _window(name: str, extent: int, before: Any, after: Any, target: Any) -> tuple[int, int, int]:

@@ -1,125 +1,21 @@
-"""What functions of images are made of: matrices along axes (resizing, blurring), and sampling at coordinates."""
+"""What functions of images are made of: sampling at coordinates."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.functions.arithmetic import maximum
 from pydtconv.ops.functions.operands import is_watched
-from pydtconv.ops.functions.reduction import sum as reduce_sum
-from pydtconv.ops.functions.tables import elementwise
-from pydtconv.ops.functions.tables.composed_shapes import where
 from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
 from pydtconv.ops.table_op import Backward, Rule, sloped, unbroadcast
 
 Shape = tuple[int, ...]
-#: rows of a matrix along an axis: kind and its settings
-Filter = tuple[Any, ...]
 
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
-
-
-# -- matrices along axes
-
-
-def _triangle(x: Any) -> Any:
-    return maximum(1 - x, 0.0)
-
-
-def _cubic(x: Any) -> Any:
-    """Keys's kernel (IEEE TASSP 1981), a = -1/2: as in Keras on TensorFlow and JAX."""
-    inner = (1.5 * x - 2.5) * x * x + 1
-    outer = ((2.5 - 0.5 * x) * x - 4) * x + 2
-    return where(x < 1, inner, where(x < 2, outer, 0.0))
-
-
-def _lanczos(radius: int) -> Callable[[Any], Any]:
-    sinc: Any = elementwise._FUNCTIONS["sinc"]
-    return lambda x: where(x < radius, sinc(x) * sinc(x / radius), 0.0)
-
-
-#: interpolation by name: the weight of a pixel by its distance
-_KERNELS: dict[str, Callable[[Any], Any]] = {
-    "linear": _triangle,
-    "cubic": _cubic,
-    "bicubic": _cubic,
-    "lanczos3": _lanczos(3),
-    "lanczos5": _lanczos(5),
-}
-
-
-def _resized(extent: int, size: int, interpolation: str, antialias: bool) -> np.ndarray:
-    """(size, extent): centres of pixels correspond."""
-    if interpolation != "nearest":
-        return moved(extent, size, size / extent, 0.0, interpolation, antialias)
-    matrix = np.zeros((size, extent))
-    matrix[np.arange(size), np.minimum(np.floor((np.arange(size) + 0.5) * extent / size).astype(int), extent - 1)] = 1
-    return matrix
-
-
-def moved(extent: int, size: int, scale: Any, translation: Any, method: str, antialias: bool) -> Any:
-    """(size, extent): x * scale + translation, nothing from outside; the weights of each pixel have the sum 1.
-
-    scale, translation: numbers, or tensors of none.  antialias: where images shrink, a pixel is made of all that it
-    covers.
-    """
-    kernel = _KERNELS[method]
-    centre = (np.arange(size) + 0.5 - translation) / scale - 0.5
-    stretch = maximum(1 / scale, 1.0) if antialias else 1.0
-    weights = kernel(abs(centre[:, None] - np.arange(extent)) / stretch)
-    total = reduce_sum(weights, 1, keepdims=True)
-    weights = where(abs(total) > 1e-4, weights / where(abs(total) > 0, total, 1.0), 0.0)
-    inside = (centre >= -0.5) & (centre <= extent - 0.5)
-    return where(inside[:, None], weights, 0.0)
-
-
-def _filtered(extent: int, weights: Sequence[float]) -> np.ndarray:
-    """(extent, extent): a correlation with a vector, zeros outside."""
-    matrix, half = np.zeros((extent, extent)), len(weights) // 2
-    for i, weight in enumerate(weights):
-        matrix += np.diag(np.full(extent - abs(i - half), weight), i - half) if abs(i - half) < extent else 0
-    return matrix
-
-
-_MATRICES: dict[str, Callable[..., np.ndarray]] = {"resize": _resized, "move": moved, "filter": _filtered}
-
-
-@lru_cache(maxsize=32)
-def _matrix(extent: int, kind: str, *settings: Any) -> np.ndarray:
-    return _MATRICES[kind](extent, *settings)
-
-
-def _along(
-    x: np.ndarray, axes: Sequence[int], filters: Sequence[Filter], transposed: Shape | None = None
-) -> np.ndarray:
-    """Products with a matrix along each axis; transposed: the shape of the result of the transposed ones."""
-    y = x if x.dtype.kind == "f" else x.astype("float32")
-    for axis, (kind, *settings) in zip(axes, filters, strict=True):
-        matrix = _matrix((transposed or y.shape)[axis], kind, *settings)
-        matrix = matrix.T if transposed else matrix
-        y = np.moveaxis(np.tensordot(matrix.astype(y.dtype), y, (1, axis)), 0, axis)
-    return y
-
-
-def _along_shape(extents: Shape, axes: Sequence[int], filters: Sequence[Filter]) -> Shape:
-    shape = list(extents)
-    for axis, (kind, *settings) in zip(axes, filters, strict=True):
-        shape[axis] = shape[axis] if kind == "filter" else settings[0]
-    return tuple(shape)
-
-
-def _along_gradient(b: Backward, axes: Sequence[int], filters: Sequence[Filter]) -> Any:
-    return (_along(b.dy[0], axes, filters, b.shapes[0]),)
-
-
-# -- sampling
 
 
 def _fixed(index: np.ndarray, extent: int, mode: str) -> np.ndarray:
@@ -255,11 +151,6 @@ def _transformed_by_gradient(b: Backward, order: int, fill_mode: str, fill_value
 
 ROWS: list[Row] = [
     (
-        "_along(x, axes, filters)",
-        "Products with a matrix along axes.",
-        Rule(_along, _along_gradient, _along_shape, linear=(0,)),
-    ),
-    (
         "map_coordinates(inputs, coordinates, order, fill_mode='constant', fill_value=0)",
         "Values at coordinates between elements; order 0: of the nearest, 1: linear.",
         Rule(_map, _map_gradient, _map_shape, "first"),
@@ -275,9 +166,8 @@ ROWS: list[Row] = [
         Rule(transformed, _transformed_by_gradient, lambda x, t, **static: x, "first"),
     ),
 ]
-_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2, "_transform_by": 2}, "_along")
+_FUNCTIONS = functions_of(__name__, ROWS, {"map_coordinates": 2, "_transform": 2, "_transform_by": 2})
 map_coordinates = _FUNCTIONS["map_coordinates"]
-along = _FUNCTIONS["_along"]
 
 
 def transform(images: Any, transforms: Any, order: int, fill_mode: str, fill_value: float) -> Any:
