@@ -104,11 +104,6 @@ emulated: .venv/test
 	@sh tools/venv.sh test docs notebooks
 	@touch .venv/test .venv/docs $@
 
-# all of these in one go
-.venv/all: pyproject.toml setup.py tools/venv.sh tools/libdtconv.py $(SOURCES)
-	@sh tools/venv.sh test docs notebooks dev wheel
-	@touch .venv/test .venv/docs .venv/test-all .venv/dev .venv/wheel $@
-
 # the site in build/docs; warnings are errors
 docs: .venv/docs
 	@$(BIN)/python docs/drawings.py >/dev/null
