@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.networks import Case, add_case_arguments, cases
+from benchmarks.peers.table import add_peer_arguments, installed
 from benchmarks.train import Result, Sides
 
 
@@ -48,22 +49,23 @@ def idle_and_busy(run: Callable[[], Result], rounds: int) -> tuple[float, float]
 
 def row(case: Case, options: argparse.Namespace, folder: Path) -> dict[str, object]:
     threads = len(os.sched_getaffinity(0))
-    sides = Sides(case, folder, steps=options.steps, threads=threads)
+    pythons = installed(options.peer, options.peer_python)
+    sides = Sides(case, folder, steps=options.steps, threads=threads, pythons=pythons)
     idle, busy = idle_and_busy(sides.run_ours, options.rounds)
     sides.threads = 1
     _, busy_one = idle_and_busy(sides.run_ours, options.rounds)
     found: dict[str, object] = {"network": case.network, "images": case.size, "batch": case.batch, "idle ms": idle}
     found |= {"busy ms": busy, "busy / idle": busy / idle, "busy, one thread ms": busy_one}
-    if options.peer:
+    if pythons:
         sides.threads = threads
-        peer_idle, peer_busy = idle_and_busy(lambda: sides.run_peer(sides.mode, sides.steps), options.rounds)
+        peer_idle, peer_busy = idle_and_busy(sides.run_peer, options.rounds)
         found |= {"PyTorch idle ms": peer_idle, "PyTorch busy ms": peer_busy, "PyTorch ratio": peer_busy / peer_idle}
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.busy", description=__doc__)
-    parser.add_argument("--peer", choices=("torch",), help="measure PyTorch too")
+    add_peer_arguments(parser, ("torch",))
     add_case_arguments(parser)
     parser.set_defaults(networks=("resnet34", "googlenet"), sizes=(32,), batch=16)
     parser.add_argument("--rounds", type=int, default=2, help="processes of each kind")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.networks import Case
+from benchmarks.peers.table import add_peer_arguments, installed
 from benchmarks.processes import Kept
 from benchmarks.train import Sides
 
@@ -29,7 +30,7 @@ GROUPS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.odd", description=__doc__)
-    parser.add_argument("--peer", choices=("torch",), help="measure PyTorch too")
+    add_peer_arguments(parser, ("torch",))
     parser.add_argument("--networks", nargs="+", default=["resnet34"], help="names of the zoo (default: resnet34)")
     parser.add_argument("--rounds", type=int, default=1, help="processes of each side")
     parser.add_argument("--steps", type=int, default=5, help="timed steps of a process")
@@ -37,17 +38,22 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
     parser.add_argument("--name", default="odd", help="of the file in benchmarks/results/")
     options = parser.parse_args()
-    rows, kept = [], Kept(options.keep)
+    rows, kept, pythons = [], Kept(options.keep), installed(options.peer, options.peer_python)
     with tempfile.TemporaryDirectory() as folder:
         for network in options.networks:
             for group in GROUPS:
                 regular = 0.0
                 for size, batch in group:
                     sides = Sides(
-                        Case(network, size, batch), Path(folder), steps=options.steps, threads=options.threads
+                        Case(network, size, batch),
+                        Path(folder),
+                        steps=options.steps,
+                        threads=options.threads,
+                        pythons=pythons,
                     )
-                    measure = partial(sides.row, options.rounds, bool(options.peer))
-                    row, origin = kept.get(f"{network} {size} {batch}", measure)
+                    measure = partial(sides.rows, options.rounds)
+                    found, origin = kept.get(f"{network} {size} {batch}", measure)
+                    (row,) = found.values()
                     regular = regular or row["GFLOPS"]
                     rows.append(row | {"to regular": row["GFLOPS"] / regular} | origin)
                     report.print_table("", rows[-1:])

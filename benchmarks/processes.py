@@ -6,25 +6,32 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks import report
 
 
 def in_own_process(
-    module: str, words: Sequence[object], threads: int | None = None, launch: Sequence[str] = ()
+    module: str,
+    words: Sequence[object],
+    threads: int | None = None,
+    launch: Sequence[str] = (),
+    python: str = sys.executable,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The JSON line that `python -m module words` prints last.  threads: of both sides' libraries, None as they choose.
 
-    launch: the beginning of a command line that starts several of them, such as mpiexec's.  Libraries choose their own
-    kernels: none is forced on them.  Ends the program where the process fails.
+    launch: the beginning of a command line that starts several of them, such as mpiexec's.  python: the interpreter.
+    env: more of the environment.  Libraries choose their own kernels: none is forced on them.  Ends the program where
+    the process fails.
     """
-    env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"} | dict(env)
     if threads is not None:
         env |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-    command = [*launch, sys.executable, "-m", module, *map(str, words)]
+    command = [*launch, python, "-m", module, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")

@@ -14,7 +14,6 @@ work is nothing, whose plans' times differ by the cost of the nodes that one has
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import statistics
@@ -27,10 +26,10 @@ from typing import Any
 from benchmarks import memory, report
 from benchmarks.networks import Case
 from benchmarks.peers.description import describe
+from benchmarks.peers.table import PEERS, add_peer_arguments, installed
 from benchmarks.processes import in_own_process
 
 CASES = (Case("mnist_convnet", 28, 32), Case("mlp_8x256", 256, 32), Case("resnet20", 32, 8))
-PEERS = {"torch": ("torch",), "keras-jax": ("keras", "jax")}
 MODES = ("nchw", "channels_last")
 CHAINS = ("dense", "convolution", "batch normalization")
 WARM = 3
@@ -110,7 +109,7 @@ class Sides:
     """All sides of one case."""
 
     def __init__(self, case: Case, options: argparse.Namespace, folder: Path) -> None:
-        self.case, self.steps, self.threads = case, options.steps, options.threads
+        self.case, self.steps, self.threads, self.pythons = case, options.steps, options.threads, options.pythons
         model = network(case)
         self.description, self.model = folder / f"{case.network}.described.json", folder / f"{case.network}.json"
         self.description.write_text(json.dumps(describe(model)))
@@ -119,12 +118,14 @@ class Sides:
     def run(self, side: str) -> Result:
         if side == "ours":
             return in_own_process("benchmarks.small", ["--one", self.case.network, self.steps], self.threads)
-        if side == "keras-jax":
-            words = [self.model, self.case.batch, self.steps]
-            return in_own_process("benchmarks.peers.keras_train", words, self.threads)
-        mode = side.removeprefix("torch ")
+        name, _, mode = side.partition(" ")
+        peer = PEERS[name]
+        if peer.backend:
+            return peer.train(
+                [self.model, self.case.batch, self.steps, "perf_counter"], self.threads, self.pythons[name]
+            )
         words = [self.description, self.case.size, self.case.batch, mode, self.steps, "float32", "perf_counter"]
-        return in_own_process("benchmarks.peers.torch_train", words, self.threads)
+        return peer.train(words, self.threads, self.pythons[name])
 
 
 def row(case: Case, sides: list[str], options: argparse.Namespace, folder: Path) -> dict[str, object]:
@@ -148,18 +149,6 @@ def row(case: Case, sides: list[str], options: argparse.Namespace, folder: Path)
     return figures
 
 
-def installed(peers: list[str]) -> list[str]:
-    """Those of the peers that can be run; says which cannot."""
-    found = []
-    for peer in peers:
-        missing = [name for name in PEERS[peer] if importlib.util.find_spec(name) is None]
-        if missing:
-            print(f"{peer}: left out, {' and '.join(missing)} not installed")
-        else:
-            found += [f"torch {mode}" for mode in MODES] if peer == "torch" else [peer]
-    return found
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         (case,) = (case for case in CASES if case.network == sys.argv[2])
@@ -169,15 +158,16 @@ def main() -> None:
         print(json.dumps(node_cost(sys.argv[2], int(sys.argv[3]))))
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.small", description=__doc__)
-    parser.add_argument("--peer", action="append", choices=list(PEERS), default=[], help="measure it, too")
+    add_peer_arguments(parser)
     networks = [case.network for case in CASES]
     parser.add_argument("--networks", nargs="+", default=networks, choices=networks, help="of the three")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side (default: 3)")
     parser.add_argument("--steps", type=int, default=100, help="timed steps of a process (default: 100)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
-    os.environ["KERAS_BACKEND"] = "jax"  # of the processes of that peer
-    sides = ["ours", *installed(options.peer)]
+    sides, options.pythons = ["ours"], installed(options.peer, options.peer_python)
+    for peer in options.pythons:
+        sides += [f"torch {mode}" for mode in MODES] if peer == "torch" else [peer]
     with tempfile.TemporaryDirectory() as folder:
         chosen = [case for case in CASES if case.network in options.networks]
         rows = []

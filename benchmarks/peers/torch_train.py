@@ -5,8 +5,9 @@
 FILE holds what description.py says of a network.  MODE: nchw, channels_last or compile (channels_last, compiled).
 DTYPE: float32, or mixed_bfloat16, which is autocast with bfloat16.
 CLOCK: the function of `time` that steps are measured by.
-Trains on random images, of classes or of values, by SGD with momentum and prints a JSON line: seconds of each step
-after the first, and the peak resident memory of this process in MiB.  The number of threads is that of OMP_NUM_THREADS.
+Trains on random images, of classes or of values, by SGD with momentum and prints a JSON line: seconds of the first step
+and of each one after it, and the peak resident memory of this process in MiB.  The number of threads is that of
+OMP_NUM_THREADS.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def train(path: str, size: int, batch: int, mode: str, steps: int, dtype: str, c
         value.backward()
         optimizer.step()
         seconds.append(now() - start)
-    return {"peer": f"PyTorch {torch.__version__}", "seconds": seconds[1:], "peak MiB": memory.peak()}
+    peer = f"PyTorch {torch.__version__}"
+    return {"peer": peer, "first": seconds[0], "seconds": seconds[1:], "peak MiB": memory.peak()}
 
 
 if __name__ == "__main__":

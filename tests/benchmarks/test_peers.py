@@ -1,6 +1,10 @@
 """The networks that benchmarks train are built in PyTorch, too, and compute the same there."""
 
+import importlib.util
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ import pytest
 import pydtconv as keras
 from benchmarks.networks import NETWORKS, OTHERS, WIDE, Case, batch_of, compiled
 from benchmarks.peers.description import describe
+from benchmarks.peers.table import PEERS
 
 torch = pytest.importorskip("torch", reason="needs torch")
 #: one of each family of the zoo, and the smallest size where it is not 32
@@ -95,3 +100,35 @@ def test_the_peer_computes_the_same(name):
     ours = model.predict(x, verbose=0)
     np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4 * np.abs(theirs).max())
     assert np.abs(ours[0] - ours[1]).max() > 1e-5 * np.abs(ours).max()
+
+
+needs_keras = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="needs Keras")
+
+
+@needs_keras
+@pytest.mark.slow
+def test_keras_trains_what_it_reads(tmp_path):
+    case = Case("resnet20", 32, 2)
+    model = compiled(case)
+    (tmp_path / "model.json").write_text(model.to_json())
+    found = PEERS["keras-torch"].train([tmp_path / "model.json", 2, 1, "perf_counter"], 1, sys.executable)
+    assert found["peer"].endswith("on torch")
+    assert len(found["seconds"]) == 1
+    assert found["first"] > 0
+
+
+@needs_keras
+@pytest.mark.slow
+def test_keras_reads_the_same_networks(tmp_path):
+    """But for Vision Transformers, which have layers that Keras does not have.  This process has another backend."""
+    expected = {}
+    for name in {*NETWORKS, *OTHERS, *OTHER_FAMILIES} - {"vit"}:
+        model = compiled(Case(name, SIZES.get(name, 32), 2))
+        (tmp_path / name).write_text(model.to_json())
+        expected[name] = model.count_params()
+    code = "import json, keras, pathlib, sys; files = pathlib.Path(sys.argv[1]).iterdir(); "
+    code += "read = keras.models.model_from_json; "
+    code += "print(json.dumps({file.name: read(file.read_text()).count_params() for file in files}))"
+    env = {**os.environ, "KERAS_BACKEND": "torch"}
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], env=env, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == expected

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from benchmarks import busy, odd, train
+from benchmarks.peers import table
 
 
 @pytest.fixture
@@ -13,10 +14,13 @@ def rows(monkeypatch):
     """What a command writes to its CSV file; each process takes a second for two steps, the peer's twice that."""
     written = []
 
-    def process(module, words, threads):
-        return {"seconds": [0.5, 0.5] if module == "benchmarks.train" else [1.0, 1.0], "peak MiB": 100.0}
+    def process(module, words, threads, python="", env=None):
+        seconds = [0.5, 0.5] if module == "benchmarks.train" else [1.0, 1.0]
+        return {"first": 3.0, "seconds": seconds, "peak MiB": 100.0}
 
-    monkeypatch.setattr(train, "in_own_process", process)
+    for module in (train, table):
+        monkeypatch.setattr(module, "in_own_process", process)
+    monkeypatch.setattr(table.Peer, "missing", lambda self, python: [])
     monkeypatch.setattr(busy, "one_core_busy", nullcontext)
     for module in (busy, odd, train):
         monkeypatch.setattr(module.report, "write_csv", lambda name, found: written.extend(found))
@@ -41,7 +45,20 @@ def test_odd(rows, monkeypatch):
 
 
 def test_train(rows, monkeypatch):
-    monkeypatch.setattr(train, "draw", lambda name, found: None)
+    monkeypatch.setattr(train, "draw", lambda name, peer, found: None)
     monkeypatch.setenv("PYDTCONV_DTYPE", "float32")
-    run(monkeypatch, train, "--networks", "resnet20", "--sizes", "32", "--batch", "8", "--cpu-time")
-    assert [(row["speed ratio"], row["PyTorch mode"]) for row in rows] == [(2.0, "channels_last")]
+    case = ("--networks", "resnet20", "--sizes", "32", "--batch", "8", "--cpu-time")
+    run(monkeypatch, train, *case, "--peer", "tensorflow", "--peer", "keras-jax")
+    assert [row["speed ratio"] for row in rows] == [2.0] * 3
+    assert [row.get("PyTorch mode") for row in rows] == ["channels_last", None, None]
+    assert rows[1]["Keras on TensorFlow first step s"] == rows[2]["first step s"] == 3.0
+
+
+def test_files_of_peers_have_their_names(monkeypatch):
+    names = []
+    monkeypatch.setattr(train.report, "write_csv", lambda name, rows: names.append(name))
+    monkeypatch.setattr(train, "draw", lambda name, peer, rows: None)
+    row = {"speed ratio": 1.0, "memory ratio": 1.0}
+    for peer in ("", *table.PEERS):
+        train.written("train", peer, [row])
+    assert names == ["train", "train", "train_tensorflow", "train_keras_torch", "train_keras_jax"]

@@ -22,16 +22,10 @@ def test_chains_differ_by_their_nodes():
     assert set(found) == {"node", "rest", "layer"}
 
 
-def test_what_is_not_installed_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(small.importlib.util, "find_spec", lambda name: None if name == "jax" else object())
-    assert small.installed(["torch", "keras-jax"]) == ["torch nchw", "torch channels_last"]
-    assert capsys.readouterr().out == "keras-jax: left out, jax not installed\n"
-
-
 def test_the_ratio_is_to_the_fastest_peer(monkeypatch, tmp_path):
     seconds = {"ours": 1e-3, "torch nchw": 3e-3, "keras-jax": 2e-3}
     monkeypatch.setattr(small.Sides, "run", lambda self, side: {"seconds": [seconds[side]], "plan": [5e-4], "nodes": 3})
-    options = argparse.Namespace(steps=1, threads=1, rounds=2)
+    options = argparse.Namespace(steps=1, threads=1, rounds=2, pythons={})
     row = small.row(small.CASES[1], list(seconds), options, tmp_path)
     assert row["fastest peer / ours"] == pytest.approx(2)
     assert row["plan us"] == pytest.approx(500)
