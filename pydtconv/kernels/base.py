@@ -222,8 +222,8 @@ class Kernel(Generic[OpType]):
         """
         return self.forward(p)
 
-    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
-        """Whether forward and backward can take input 0 through a `Prologue` with this activation."""
+    def takes_prologue(self, activation: str | None, backward: bool, *inputs: Spec) -> bool:
+        """Whether forward, and backward if asked for, can take input 0 through a `Prologue` with this activation."""
         return False
 
     def gathers_reductions(self, *inputs: Spec) -> bool:
@@ -275,7 +275,9 @@ class AlgorithmKernel(WindowKernel[OpType]):
         """
         raise NotImplementedError
 
-    def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
+    def that_normalize(
+        self, names: dict[str, str], activation: str | None, backward: bool, *inputs: Spec
+    ) -> dict[str, str]:
         """Algorithms with which `takes_prologue` is true, where some are nearly as fast as these; else these."""
         return names
 

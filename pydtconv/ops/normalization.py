@@ -150,6 +150,6 @@ class BatchNorm(Op):
         return [dx, *of_parameters(self, dgamma, dbeta), None, None]
 
 
-def is_read_through(op: Op) -> bool:
-    """Whether what reads its result in training may normalize x on the way instead."""
-    return isinstance(op, BatchNorm) and not op.frozen and op.activation in OF_NORMALIZED
+def is_read_through(op: Op, backward: bool) -> bool:
+    """Whether what reads its result may normalize x on the way instead; where backward follows, not if it is frozen."""
+    return isinstance(op, BatchNorm) and not (op.frozen and backward) and op.activation in OF_NORMALIZED

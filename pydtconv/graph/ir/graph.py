@@ -268,6 +268,11 @@ class Graph:
         return self._parameters[key]
 
     @property
+    def has_backward(self) -> bool:
+        """Whether there is a loss to differentiate."""
+        return self.loss is not None
+
+    @property
     def in_layer(self) -> bool:
         """Whether a layer's call is being traced."""
         return bool(self._scopes)

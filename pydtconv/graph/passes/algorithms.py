@@ -12,11 +12,10 @@ from pydtconv.ops.normalization import is_read_through
 def choose_algorithms(graph: Graph) -> None:
     """Fixes the algorithms of all convolutions, so that what has been planned is what runs.
 
-    `workspace_bytes` bounds them where neither the layer nor the variant says which to take.  In training one that
-    reads through the normalization before it is taken for one that does not and is hardly faster: that saves several
-    passes over the image; and of backward_data one that sums for the normalization's backward what it writes, where
-    that takes less than reading the image anew.  It may run again, with other options or after tuning, and then chooses
-    anew.
+    `workspace_bytes` bounds them where neither the layer nor the variant says which to take.  One that reads through
+    the normalization before it is taken for one that does not and is hardly faster: that saves passes over the image;
+    and of backward_data one that sums for the normalization's backward what it writes, where that takes less than
+    reading the image anew.  It may run again, with other options or after tuning, and then chooses anew.
     """
     options, chosen = graph.options, graph.algorithms
     chosen.clear()
@@ -28,9 +27,10 @@ def choose_algorithms(graph: Graph) -> None:
         specs = [tensor.spec for tensor in node.inputs]
         chosen[node] = node.algorithm_kernel.algorithms_for(*specs, within=options.workspace_bytes)
         source = node.inputs[0].node
-        if graph.training and options.workspace_bytes is None and source is not None and is_read_through(source.op):
-            names = node.algorithm_kernel.that_normalize(chosen[node], source.op.activation, *specs)
-            chosen[node] = node.algorithm_kernel.that_gather(names, *specs)
+        backward = graph.has_backward
+        if options.workspace_bytes is None and source is not None and is_read_through(source.op, backward):
+            names = node.algorithm_kernel.that_normalize(chosen[node], source.op.activation, backward, *specs)
+            chosen[node] = node.algorithm_kernel.that_gather(names, *specs) if backward else names
         node.op = dataclasses.replace(op, variant=options.variant, algorithm=chosen[node])
 
 

@@ -31,7 +31,7 @@ ON_NETWORK = Condition(
 )
 SPLIT = Condition("in training, where asked for", lambda graph: graph.training and graph.split is not None)
 STRICT = Condition('in "strict" precision', lambda graph: config.conv_precision() == "strict")
-HAS_LOSS = Condition("with a loss", lambda graph: graph.loss is not None)
+HAS_LOSS = Condition("with a loss", lambda graph: graph.has_backward)
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,6 @@ PASSES: tuple[GraphPass, ...] = (
         takes="the algorithms are known",
         leaves="`graph.elided`: normalized images that their readers compute as they read",
         after=("algorithms",),
-        when=TRAINING,
     ),
 )
 

@@ -144,7 +144,7 @@ class BinaryKernel(Kernel[Binary]):
     An image times a number for each of its channels may be one that a normalization leaves.
     """
 
-    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+    def takes_prologue(self, activation: str | None, backward: bool, *inputs: Spec) -> bool:
         return self._is_per_channel(*(spec.shape for spec in inputs)) and activation in AFTER_NORMALIZATION
 
     def _is_per_channel(self, image: tuple[int | None, ...], factors: tuple[int | None, ...]) -> bool:

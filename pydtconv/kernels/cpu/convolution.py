@@ -258,17 +258,19 @@ def _through(prologue: Prologue) -> Normalization:
     return prologue.mean, prologue.scale, prologue.beta, prologue.activation
 
 
+#: the passes that read x
+READERS = ("forward", "backward_weights")
 MeasuredType = TypeVar("MeasuredType", bound=MeasuredConv)
 
 
 class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
     """Where the algorithms can, x is normalized as it is read, and sums are gathered as dx is written."""
 
-    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+    def takes_prologue(self, activation: str | None, backward: bool, *inputs: Spec) -> bool:
         if self.op.halo is not None:
             return False  # what is sent lies in memory
         p, names = self.op.problem(*inputs[:2]), self.algorithms_for(*inputs)
-        return all(TABLE[names[role]].normalizes_in(p, activation) for role in ("forward", "backward_weights"))
+        return all(TABLE[names[role]].normalizes_in(p, activation) for role in READERS[: 1 + backward])
 
     @property
     def _may_change(self) -> bool:
@@ -276,13 +278,16 @@ class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
         is_open = self._is_auto and self.op.algorithm in (None, "auto") and config.conv_precision() != "strict"
         return is_open and self.op.halo is None
 
-    def that_normalize(self, names: dict[str, str], activation: str | None, *inputs: Spec) -> dict[str, str]:
+    def that_normalize(
+        self, names: dict[str, str], activation: str | None, backward: bool, *inputs: Spec
+    ) -> dict[str, str]:
         if not self._may_change:
             return names
         p, found = self.op.problem(*inputs[:2]), dict(names)
-        for role in ("forward", "backward_weights"):
+        saves = 0.0 if backward else seconds_to_read(p, 2)  # the image is neither read nor written before
+        for role in READERS[: 1 + backward]:
             if not TABLE[names[role]].normalizes_in(p, activation):
-                other = nearly_as_fast(p, role, names[role], lambda row: row.normalizes_in(p, activation))
+                other = nearly_as_fast(p, role, names[role], lambda row: row.normalizes_in(p, activation), saves)
                 if other is None:
                     return names
                 found[role] = other

@@ -148,7 +148,7 @@ class AdaptiveAveragePoolKernel(_AveragePoolKernel[AdaptiveAveragePool]):
 class GlobalAveragePoolKernel(Kernel[GlobalAveragePool]):
     """Sums of each image, in blocks; the image may be one that a normalization leaves."""
 
-    def takes_prologue(self, activation: str | None, *inputs: Spec) -> bool:
+    def takes_prologue(self, activation: str | None, backward: bool, *inputs: Spec) -> bool:
         return activation in AFTER_NORMALIZATION
 
     def gathers_reductions(self, *inputs: Spec) -> bool:
