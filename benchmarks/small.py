@@ -125,7 +125,7 @@ class Sides:
                 [self.model, self.case.batch, self.steps, "perf_counter"], self.threads, self.pythons[name]
             )
         words = [self.description, self.case.size, self.case.batch, mode, self.steps, "float32", "perf_counter"]
-        return peer.train(words, self.threads, self.pythons[name])
+        return peer.run("train", words, self.threads, self.pythons[name])
 
 
 def row(case: Case, sides: list[str], options: argparse.Namespace, folder: Path) -> dict[str, object]:

@@ -11,6 +11,8 @@ Side = Callable[[], Any]
 
 #: seconds between two sides: thread pools spin for a while after a call, on the cores that the next side wants
 PAUSE = 0.04
+#: calls that are timed, however long they take
+LEAST = 3
 
 
 def medians(
@@ -36,3 +38,24 @@ def medians(
             side()
             times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def calls_of(sides: Mapping[str, Side], calls: int, seconds: float, warm: int = 3) -> dict[str, list[float]]:
+    """Seconds of calls of each side, which take turns.
+
+    `calls` of each, or fewer, but `LEAST`, where they would take longer than `seconds` for each side.  The first `warm`
+    are not counted.
+    """
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    end = 0.0
+    for turn in range(-warm, calls):
+        if turn == 0:
+            end = time.perf_counter() + seconds * len(sides)
+        if turn >= LEAST and time.perf_counter() > end:
+            break
+        for name, side in sides.items():
+            start = time.perf_counter()
+            side()
+            if turn >= 0:
+                times[name].append(time.perf_counter() - start)
+    return times

@@ -81,7 +81,7 @@ class Sides:
         words: list[object] = [self.model, self.case.batch, steps, self.clock]
         if name == "torch":
             words = [self.described, self.case.size, self.case.batch, mode or self.mode, steps, self.dtype, self.clock]
-        return PEERS[name].train(words, self.threads, self.pythons[name])
+        return PEERS[name].run("train", words, self.threads, self.pythons[name])
 
     def choose_mode(self, modes: list[str]) -> None:
         """Takes the mode of PyTorch whose best of a few steps is the fastest."""

@@ -1,4 +1,4 @@
-"""The peers that train the same networks: what they need, and the process that runs one."""
+"""The peers that run the same networks: what they need, and the process that runs one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,15 @@ class Peer(NamedTuple):
         found: list[str] = json.loads(done.stdout)
         return found
 
-    def train(self, words: Sequence[object], threads: int, python: str) -> dict[str, Any]:
-        """What the process that trains prints."""
-        module = "benchmarks.peers.keras_train" if self.backend else "benchmarks.peers.torch_train"
+    @property
+    def kind(self) -> str:
+        """What the modules that run it begin with."""
+        return "keras" if self.backend else self.needs[0]
+
+    def run(self, task: str, words: Sequence[object], threads: int, python: str) -> dict[str, Any]:
+        """What the process of a task, "train" or "predict", prints."""
         env = {"KERAS_BACKEND": self.backend} if self.backend else {}
-        return in_own_process(module, words, threads, python=python, env=env)
+        return in_own_process(f"benchmarks.peers.{self.kind}_{task}", words, threads, python=python, env=env)
 
 
 PEERS = {
@@ -39,10 +43,13 @@ PEERS = {
     "tensorflow": Peer("Keras on TensorFlow", ("keras", "tensorflow"), "tensorflow"),
     "keras-torch": Peer("Keras on PyTorch", ("keras", "torch"), "torch"),
     "keras-jax": Peer("Keras on JAX", ("keras", "jax"), "jax"),
+    "onnxruntime": Peer("onnxruntime", ("onnxruntime",)),
 }
+#: those that train
+TRAINING = ("torch", "tensorflow", "keras-torch", "keras-jax")
 
 
-def add_peer_arguments(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(PEERS)) -> None:
+def add_peer_arguments(parser: argparse.ArgumentParser, names: Sequence[str] = TRAINING) -> None:
     """--peer, any number of times, and an interpreter that has them."""
     parser.add_argument("--peer", action="append", choices=names, default=[], help="measure it, too")
     parser.add_argument(

@@ -111,7 +111,7 @@ def test_keras_trains_what_it_reads(tmp_path):
     case = Case("resnet20", 32, 2)
     model = compiled(case)
     (tmp_path / "model.json").write_text(model.to_json())
-    found = PEERS["keras-torch"].train([tmp_path / "model.json", 2, 1, "perf_counter"], 1, sys.executable)
+    found = PEERS["keras-torch"].run("train", [tmp_path / "model.json", 2, 1, "perf_counter"], 1, sys.executable)
     assert found["peer"].endswith("on torch")
     assert len(found["seconds"]) == 1
     assert found["first"] > 0

@@ -59,6 +59,6 @@ def test_files_of_peers_have_their_names(monkeypatch):
     monkeypatch.setattr(train.report, "write_csv", lambda name, rows: names.append(name))
     monkeypatch.setattr(train, "draw", lambda name, peer, rows: None)
     row = {"speed ratio": 1.0, "memory ratio": 1.0}
-    for peer in ("", *table.PEERS):
+    for peer in ("", *table.TRAINING):
         train.written("train", peer, [row])
     assert names == ["train", "train", "train_tensorflow", "train_keras_torch", "train_keras_jax"]
