@@ -221,6 +221,9 @@ typedef union {
 #define dtconv_ukr_peak(dtype, ...) DTCONV_FOR_EVERY(dtype, ukr_peak)(__VA_ARGS__)
 #define dtconv_ukr_repeat_index(...) DTCONV_4(ukr_repeat_index, __VA_ARGS__)
 
+/* images */
+#define dtconv_change_images_workspace(dtype, ...) DTCONV_FOR(dtype, change_images_workspace)(__VA_ARGS__)
+
 /* matrix products */
 #define dtconv_gemm_strided(dtype, ...) DTCONV_RUN(dtype, gemm_strided, __VA_ARGS__)
 #define dtconv_gemm_workspace(dtype, ...) DTCONV_FOR(dtype, gemm_workspace)(__VA_ARGS__)

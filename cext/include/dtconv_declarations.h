@@ -5,6 +5,7 @@
 #include "dtconv_nn_norm.h"
 #include "dtconv_attention.h"
 #include "dtconv_products.h"
+#include "dtconv_image_changes.h"
 #include "dtconv_nn_pooling.h"
 #include "dtconv_image.h"
 #include "dtconv_nn_losses.h"

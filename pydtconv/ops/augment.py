@@ -1,7 +1,7 @@
-"""`Augment`: random changes of images, by a table of NumPy functions; an image's numbers follow from its place.
+"""`Augment`: random changes of images, by a table; an image's numbers follow from its place.
 
 What a change draws and what it does with that are apart: masks and boxes follow their images, and layers hand out what
-they draw.
+they draw.  What most of them do is a list of steps (images/steps.py), which C runs.
 
 The generator of image i of a step is keyed by the seed, the node, the step and the image's place in the global batch:
 a run that is resumed, and ranks together, draw what one process would have drawn.
@@ -16,10 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from pydtconv.images import steps
+from pydtconv.images.steps import Steps, step
 from pydtconv.ops.base import Op, Reasons, Spec
 from pydtconv.ops.checks import same_float
-from pydtconv.ops.functions.tables import image_colour
-from pydtconv.ops.functions.tables.image_filters import gaussian_blur
+from pydtconv.ops.functions.tables.image_filters import gaussian_weights
 
 __all__ = ["Augment"]
 
@@ -28,51 +29,92 @@ Generators = Sequence[np.random.Generator]
 Numbers = Mapping[str, Any]
 
 
+class Further(NamedTuple):
+    """A change behind another one; stream: of its random numbers."""
+
+    kind: str
+    settings: tuple[tuple[str, Any], ...]
+    seed: int | None
+    stream: int
+
+
 @dataclass(frozen=True)
 class Augment(Op):
-    """y = TRANSFORMS[kind](images (n, h, w, c), a generator for each, **settings).  It has no gradient."""
+    """Images (n, h, w, c) after CHANGES[kind], or TRANSFORMS[kind], with these settings.  It has no gradient.
+
+    then: changes behind it; all are lists of steps (`by_steps`).
+    """
 
     kind: str
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int | None = None
+    then: tuple[Further, ...] = ()
 
     dense: ClassVar[bool] = True
     draws: ClassVar[bool] = True
     lacks: ClassVar[Reasons] = {
         "gradient": "random images are input, not what is learned",
-        "gpu": "it runs NumPy",
+        "gpu": "its numbers are drawn by NumPy",
         "onnx": "it is for training",
     }
 
     def __post_init__(self) -> None:
-        if self.kind not in TRANSFORMS:
-            raise ValueError(f"Augment: expected kind to be one of {', '.join(TRANSFORMS)}, got {self.kind!r}")
+        if self.kind not in CHANGES and self.kind not in TRANSFORMS:
+            raise ValueError(
+                f"Augment: expected kind to be one of {', '.join((*CHANGES, *TRANSFORMS))}, got {self.kind!r}"
+            )
 
     @property
     def name(self) -> str:
-        return self.kind
+        return "+".join([self.kind, *(each.kind for each in self.then)])
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether what it does to an image is a list of steps (images/steps.py)."""
+        change = CHANGES.get(self.kind)
+        return change is not None and change.images is None
 
     def reals(self, count: int) -> tuple[int, ...]:
         return tuple(range(count))
 
     def infer(self, *inputs: Spec) -> Spec:
-        same_float(self.kind, *inputs)
+        same_float(self.name, *inputs)
         if len(inputs[0].shape) != 4:
-            raise ValueError(f"{self.kind}: expected images (n, h, w, c), got shape {inputs[0].shape}")
+            raise ValueError(f"{self.name}: expected images (n, h, w, c), got shape {inputs[0].shape}")
         return inputs[0]
 
 
 class Change(NamedTuple):
     """A kind of change.  All take the kind's settings by name.
 
-    draw(shape (n, h, w, c), a generator for each image): the numbers.  images(x, numbers): the images after it.
-    masks(x, numbers): their masks, which most changes leave.  columns(numbers): the numbers (n, k) that move boxes.
+    draw(shape (n, h, w, c), a generator for each image): the numbers.  steps(shape, numbers): what images go through.
+    masks(shape, numbers): what their masks go through, which most changes leave.  columns(numbers): the numbers (n, k)
+    that move boxes.  images, mixed_masks(x, numbers): images and masks after it, where that is no list for each image.
     """
 
     draw: Callable[..., Numbers]
-    images: Callable[..., np.ndarray]
-    masks: Callable[..., np.ndarray] = lambda x, numbers, **_: x
+    steps: Callable[..., Steps] | None
+    masks: Callable[..., Steps] | None = None
     columns: Callable[..., np.ndarray] | None = None
+    images: Callable[..., np.ndarray] | None = None
+    mixed_masks: Callable[..., np.ndarray] | None = None
+
+
+def changed(kind: str, x: np.ndarray, numbers: Numbers, settings: Mapping[str, Any]) -> np.ndarray:
+    """Images (n, h, w, c) after a change."""
+    change = CHANGES[kind]
+    if change.images is not None:
+        return change.images(x, numbers, **settings)
+    assert change.steps is not None
+    return steps.change(x, change.steps(x.shape, numbers, **settings))
+
+
+def changed_masks(kind: str, x: np.ndarray, numbers: Numbers, settings: Mapping[str, Any]) -> np.ndarray:
+    """Masks (n, h, w, c) after a change of their images."""
+    change = CHANGES[kind]
+    if change.mixed_masks is not None:
+        return change.mixed_masks(x, numbers, **settings)
+    return x if change.masks is None else steps.change(x, change.masks(x.shape, numbers, **settings))
 
 
 def generators(key: int, count: int, first: int = 0, step: int = 0, stream: int = 0) -> Generators:
@@ -91,6 +133,15 @@ def each(values: Any) -> np.ndarray:
     return np.reshape(values, (-1, 1, 1, 1))
 
 
+def colours(name: str, shape: Sequence[int], counts: Sequence[int] = (3,)) -> int:
+    """How many images there are of a shape (n, h, w, c).  Raises ValueError for other counts of channels."""
+    if shape[-1] not in counts:
+        raise ValueError(
+            f"{name}: expected images of {' or '.join(map(str, counts))} channels, got shape {tuple(shape)}"
+        )
+    return shape[0]
+
+
 def signs(rngs: Generators) -> np.ndarray:
     return np.where(draws(rngs, 0, 1) > 0.5, -1.0, 1.0)
 
@@ -104,60 +155,46 @@ def _factors(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"factor": draws(rngs, *factor)}
 
 
-def _limited(x: np.ndarray, value_range: Any) -> np.ndarray:
-    return np.clip(x, *value_range)
-
-
 def _deltas(shape: Any, rngs: Generators, factor: Any, value_range: Any) -> Numbers:
     low, high = value_range
     return {"rgb_delta": each(draws(rngs, *factor)) * (high - low)}
 
 
-def _brighter(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    return _limited(x + numbers["rgb_delta"], value_range)
+def _brighter(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("add", shape[0], numbers["rgb_delta"], *value_range)
 
 
 def _contrasts(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"contrast_factor": each(draws(rngs, 1 - factor[0], 1 + factor[1]))}
 
 
-def _contrasted(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    mean = x.mean((1, 2), keepdims=True)
-    return _limited((x - mean) * numbers["contrast_factor"] + mean, value_range)
+def _contrasted(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("contrast", shape[0], numbers["contrast_factor"], *value_range)
 
 
 def _grays(shape: Any, rngs: Generators, factor: float) -> Numbers:
     return {"should_apply": each(draws(rngs, 0, 1) < factor)}
 
 
-def _gray(x: np.ndarray, numbers: Numbers, **_: Any) -> np.ndarray:
-    return np.where(numbers["should_apply"], image_colour.rgb_to_grayscale(x, "channels_last"), x)
+def _gray(shape: Any, numbers: Numbers, **_: Any) -> Steps:
+    colours("grayscale", shape, (1, 3))
+    return step("gray", shape[0], where=numbers["should_apply"] if shape[-1] == 3 else False)
 
 
 def _inversions(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"apply_inversion": chosen(rngs, factor)}
 
 
-def _inverted(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    return np.where(each(numbers["apply_inversion"]), sum(value_range) - x, x)
-
-
-def _unit(x: np.ndarray, value_range: Any) -> np.ndarray:
-    return (x - value_range[0]) / (value_range[1] - value_range[0])
-
-
-def _ranged(x: np.ndarray, value_range: Any) -> np.ndarray:
-    return np.clip(x, 0, 1) * (value_range[1] - value_range[0]) + value_range[0]
+def _inverted(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("invert", shape[0], sum(value_range), where=numbers["apply_inversion"])
 
 
 def _turns(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"factor": signs(rngs) * draws(rngs, *factor) * 0.5}
 
 
-def _turned(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    hsv = image_colour.rgb_to_hsv(_unit(x, value_range), "channels_last")
-    hsv[..., :1] = (hsv[..., :1] + each(numbers["factor"])) % 1
-    return _ranged(image_colour.hsv_to_rgb(hsv, "channels_last"), value_range)
+def _turned(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("hue", colours("hue", shape), numbers["factor"], *value_range)
 
 
 def _saturations(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
@@ -165,11 +202,9 @@ def _saturations(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers
     return {"factor": amount / np.maximum(1 - amount, 1e-7)}
 
 
-def _saturated(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    hsv = image_colour.rgb_to_hsv(x, "channels_last")
+def _saturated(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
     # Keras's limits, whatever x ranges over
-    hsv[..., 1:2] = np.clip(hsv[..., 1:2] * each(numbers["factor"]), *value_range)
-    return image_colour.hsv_to_rgb(hsv, "channels_last")
+    return step("saturation", colours("saturation", shape), numbers["factor"], *value_range)
 
 
 def _shifts(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
@@ -178,51 +213,49 @@ def _shifts(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"shift_factor": (8 - np.array(bits)).astype("uint8")}
 
 
-def _posterized(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    drop = each(numbers["shift_factor"])
-    pixels = np.clip((x - value_range[0]) * (255 / (value_range[1] - value_range[0])), 0, 255).astype("uint8")
-    kept = (pixels >> drop) << drop
-    return _ranged(kept.astype(x.dtype) / 255, value_range)
+def _posterized(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("posterize", shape[0], numbers["shift_factor"], *value_range)
 
 
 def _thresholds(shape: Any, rngs: Generators, addition: Any, threshold: Any, **_: Any) -> Numbers:
     return {"additions": each(draws(rngs, *addition)) * 255, "thresholds": each(draws(rngs, *threshold)) * 255}
 
 
-def _solarized(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    pixels = _limited(_unit(x, value_range) * 255 + numbers["additions"], (0, 255))
-    turned = np.where(pixels < numbers["thresholds"], pixels, 255 - pixels)
-    return _ranged(turned / 255, value_range)
-
-
-def _blend(x: np.ndarray, other: np.ndarray, share: np.ndarray, value_range: Any) -> np.ndarray:
-    return _limited(other + share * (x - other), value_range)
+def _solarized(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("solarize", shape[0], numbers["additions"], numbers["thresholds"], *value_range)
 
 
 def _degenerations(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"factor": each(draws(rngs, *factor))}
 
 
-def _degenerated(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    gray = image_colour.rgb_to_grayscale(x, "channels_last")
-    return _blend(x, gray, 1 - each(numbers["factor"]), value_range)
+def _degenerated(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    gray = colours("color degeneration", shape, (1, 3))
+    if shape[-1] == 1:
+        return step("add", gray, 0, *value_range)
+    return step("colour", gray, 1 - np.asarray(numbers["factor"]), *value_range)
 
 
-def _sharper(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    total = sum(padded[:, i : i + x.shape[1], j : j + x.shape[2]] for i in range(3) for j in range(3))
-    return _blend(x, (total + 4 * x) / 13, 2 * each(numbers["factor"]), value_range)
+def _sharper(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    return step("sharpness", shape[0], 2 * np.asarray(numbers["factor"]), *value_range)
 
 
 def _blurs(shape: Any, rngs: Generators, factor: Any, sigma: Any, **_: Any) -> Numbers:
     return {"should_apply_blur": chosen(rngs, factor), "blur_factor": draws(rngs, *sigma)[:, None].repeat(2, 1) + 1e-6}
 
 
-def _blurred(x: np.ndarray, numbers: Numbers, kernel_size: Any, value_range: Any, **_: Any) -> np.ndarray:
-    y, sigmas = np.array(x), np.broadcast_to(numbers["blur_factor"], (len(x), 2))
-    for i in np.flatnonzero(numbers["should_apply_blur"]):
-        y[i] = gaussian_blur(x[i], kernel_size, tuple(map(float, sigmas[i])), "channels_last")
-    return _limited(y, value_range)
+def _blurred(shape: Any, numbers: Numbers, kernel_size: Any, value_range: Any, **_: Any) -> Steps:
+    n, apply = shape[0], np.reshape(numbers["should_apply_blur"], -1).astype(bool)
+    # Keras has those of columns first
+    weights = [
+        gaussian_weights(size, np.reshape(numbers["blur_factor"], (-1, 2))[:, i]) for i, size in enumerate(kernel_size)
+    ]
+    across, down = kernel_size
+    extra = np.concatenate([np.broadcast_to(each, (n, each.shape[1])) for each in weights[::-1]], 1)
+    starts = np.arange(n) * (down + across)
+    filters = down, starts, across, starts + down
+    blurred = step("blur", n, *filters, *value_range, where=apply, extra=extra.reshape(-1))
+    return steps.in_turn([blurred, step("add", n, 0, *value_range, where=~apply)])
 
 
 def _rectangles(shape: Any, rngs: Generators, factor: Any, scale: Any, fill_value: Any, value_range: Any) -> Numbers:
@@ -239,33 +272,38 @@ def _rectangles(shape: Any, rngs: Generators, factor: Any, scale: Any, fill_valu
     return {"apply_erasing": apply, "rectangles": rectangles, "fill_value": filling}
 
 
-def _erased(x: np.ndarray, numbers: Numbers, value_range: Any, **_: Any) -> np.ndarray:
-    y = np.array(x)
-    for i in np.flatnonzero(numbers["apply_erasing"]):
-        top, left, rows, columns = numbers["rectangles"][i]
-        filling = np.asarray(numbers["fill_value"][i])
-        y[i, top : top + rows, left : left + columns] = _limited(filling, value_range)
-    return y
+def _erased(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
+    (n, _, _, c), rectangles = shape, np.reshape(numbers["rectangles"], (-1, 4))
+    apply = np.broadcast_to(np.reshape(numbers["apply_erasing"], -1), (n,))
+    values, starts, noise, start = [0.0] * n, [-1] * n, [np.zeros(0)], 0
+    for i in np.flatnonzero(apply):
+        filling = np.asarray(numbers["fill_value"][i], float)
+        if filling.ndim:  # a value of each pixel, or of each channel
+            noise.append(np.broadcast_to(filling, (*rectangles[i, 2:], c)).reshape(-1))
+            starts[i], start = start, start + noise[-1].size
+        else:
+            values[i] = float(filling)
+    filled = starts, values, *value_range
+    return step("erase", n, *rectangles.T, *filled, where=apply, extra=np.concatenate(noise))
 
 
 #: by kind: what is done to images
 CHANGES: dict[str, Change] = {}
-#: by kind: what an operator computes of (images, a generator for each, **settings)
+#: by kind: what is no list of steps, and what else an operator computes, of (images, a generator for each, **settings)
 TRANSFORMS: dict[str, Callable[..., np.ndarray]] = {}
-
-
-def _row(kind: str) -> Callable[..., np.ndarray]:
-    def transform(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
-        change = CHANGES[kind]
-        return change.images(x, change.draw(x.shape, rngs, **settings), **settings)
-
-    return transform
 
 
 def enter(changes: Mapping[str, Change]) -> None:
     """Puts kinds into the tables."""
     CHANGES.update(changes)
-    TRANSFORMS.update({kind: _row(kind) for kind in changes})
+    TRANSFORMS.update({kind: _drawn(kind) for kind, change in changes.items() if change.images is not None})
+
+
+def _drawn(kind: str) -> Callable[..., np.ndarray]:
+    def transform(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
+        return changed(kind, x, CHANGES[kind].draw(x.shape, rngs, **settings), settings)
+
+    return transform
 
 
 enter(

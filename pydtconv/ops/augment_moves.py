@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.images import steps
+from pydtconv.images.steps import ORDERS, Steps, step
 from pydtconv.ops.augment import Change, Generators, Numbers, chosen, draws, enter, signs
 from pydtconv.ops.functions.tables import image_geometry
-from pydtconv.ops.functions.tables.sampling import transformed
-
-_ORDERS = {"nearest": 0, "bilinear": 1}
 
 
-def _affine(x: np.ndarray, rows: list[Any], interpolation: str, fill_mode: str, fill_value: float) -> np.ndarray:
-    columns = [np.broadcast_to(np.asarray(row, float), (len(x),)) for row in (*rows, 0, 0)]
-    return transformed(x, np.stack(columns, 1), _ORDERS[interpolation], fill_mode, fill_value)
+def _affine(shape: Any, rows: list[Any], interpolation: str, fill_mode: str, fill_value: float) -> Steps:
+    columns = [np.broadcast_to(np.asarray(row, float), shape[:1]) for row in (*rows, 0, 0)]
+    return steps.affine(shape[0], np.stack(columns, 1), ORDERS[interpolation], fill_mode, fill_value)
 
 
 def _angles(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
@@ -25,12 +24,12 @@ def _angles(shape: Any, rngs: Generators, factor: Any, **_: Any) -> Numbers:
     return {"angle": draws(rngs, *factor) * 360}
 
 
-def _rotated(x: np.ndarray, numbers: Numbers, factor: Any, **filling: Any) -> np.ndarray:
+def _rotated(shape: Any, numbers: Numbers, factor: Any, **filling: Any) -> Steps:
     angle = numbers["angle"] * (math.pi / 180)
-    cosine, sine, right, bottom = np.cos(angle), np.sin(angle), x.shape[2] - 1, x.shape[1] - 1
+    cosine, sine, right, bottom = np.cos(angle), np.sin(angle), shape[2] - 1, shape[1] - 1
     across = (right - (cosine * right - sine * bottom)) / 2
     down = (bottom - (sine * right + cosine * bottom)) / 2
-    return _affine(x, [cosine, -sine, across, sine, cosine, down], **filling)
+    return _affine(shape, [cosine, -sine, across, sine, cosine, down], **filling)
 
 
 def _ways(shape: Any, rngs: Generators, height: Any, width: Any, **_: Any) -> Numbers:
@@ -39,9 +38,9 @@ def _ways(shape: Any, rngs: Generators, height: Any, width: Any, **_: Any) -> Nu
     return {"translations": np.stack([across, down], 1)}
 
 
-def _translated(x: np.ndarray, numbers: Numbers, height: Any, width: Any, **filling: Any) -> np.ndarray:
+def _translated(shape: Any, numbers: Numbers, height: Any, width: Any, **filling: Any) -> Steps:
     across, down = numbers["translations"].T
-    return _affine(x, [1, 0, -across, 0, 1, -down], **filling)
+    return _affine(shape, [1, 0, -across, 0, 1, -down], **filling)
 
 
 def _zooms(shape: Any, rngs: Generators, height: Any, width: Any, **_: Any) -> Numbers:
@@ -51,10 +50,10 @@ def _zooms(shape: Any, rngs: Generators, height: Any, width: Any, **_: Any) -> N
     return {"height_zoom": down[:, None], "width_zoom": across[:, None]}
 
 
-def _zoomed(x: np.ndarray, numbers: Numbers, height: Any, width: Any, **filling: Any) -> np.ndarray:
+def _zoomed(shape: Any, numbers: Numbers, height: Any, width: Any, **filling: Any) -> Steps:
     across, down = numbers["width_zoom"][:, 0], numbers["height_zoom"][:, 0]
-    left, top = (x.shape[2] - 1) / 2 * (1 - across), (x.shape[1] - 1) / 2 * (1 - down)
-    return _affine(x, [across, 0, left, 0, down, top], **filling)
+    left, top = (shape[2] - 1) / 2 * (1 - across), (shape[1] - 1) / 2 * (1 - down)
+    return _affine(shape, [across, 0, left, 0, down, top], **filling)
 
 
 def _shears(shape: Any, rngs: Generators, x_factor: Any, y_factor: Any, **_: Any) -> Numbers:
@@ -64,9 +63,9 @@ def _shears(shape: Any, rngs: Generators, x_factor: Any, y_factor: Any, **_: Any
     return {"shear_factor": np.stack([across, down], 1)}
 
 
-def _sheared(x: np.ndarray, numbers: Numbers, x_factor: Any, y_factor: Any, **filling: Any) -> np.ndarray:
+def _sheared(shape: Any, numbers: Numbers, x_factor: Any, y_factor: Any, **filling: Any) -> Steps:
     across, down = numbers["shear_factor"].T
-    return _affine(x, [1, across, 0, down, 1, 0], **filling)
+    return _affine(shape, [1, across, 0, down, 1, 0], **filling)
 
 
 def _views(shape: Any, rngs: Generators, factor: Any, scale: float, **_: Any) -> Numbers:
@@ -78,13 +77,12 @@ def _views(shape: Any, rngs: Generators, factor: Any, scale: float, **_: Any) ->
     return {"apply_perspective": apply, "start_points": start, "end_points": start * (1 + np.stack(moves))}
 
 
-def _viewed(x: np.ndarray, numbers: Numbers, interpolation: str, fill_value: float, **_: Any) -> np.ndarray:
-    result = np.array(x)
-    seen = np.flatnonzero(numbers["apply_perspective"])
-    back = image_geometry.homography(*(numbers[name][seen] for name in ("start_points", "end_points")))
-    for i, transform in zip(seen, back.astype("float32"), strict=True):
-        result[i] = transformed(x[i : i + 1], transform[None], _ORDERS[interpolation], "constant", fill_value)[0]
-    return result
+def _viewed(shape: Any, numbers: Numbers, interpolation: str, fill_value: float, **_: Any) -> Steps:
+    apply = np.broadcast_to(np.asarray(numbers["apply_perspective"], bool), shape[:1])
+    start, end = (np.broadcast_to(numbers[name], (shape[0], 4, 2))[apply] for name in ("start_points", "end_points"))
+    transforms = np.zeros((shape[0], 8))
+    transforms[apply] = image_geometry.homography(start, end).astype("float32")
+    return steps.affine(shape[0], transforms, ORDERS[interpolation], "constant", fill_value, where=apply)
 
 
 def _view_columns(numbers: Numbers, **_: Any) -> np.ndarray:
@@ -106,25 +104,30 @@ def _distortions(shape: Any, rngs: Generators, factor: Any, scale: Any, **_: Any
 
 
 def _distorted(
-    x: np.ndarray, numbers: Numbers, factor: Any, scale: Any, value_range: Any, interpolation: str, **filling: Any
-) -> np.ndarray:
-    result, (n, h, w, _) = np.array(x), x.shape
-    amounts, seeds = (np.broadcast_to(numbers[name], (n,)) for name in ("distortion_factor", "seed"))
-    for i in np.flatnonzero(numbers["apply_transform"] & (amounts > 0)):
+    shape: Any, numbers: Numbers, factor: Any, scale: Any, value_range: Any, interpolation: str, **filling: Any
+) -> Steps:
+    n, h, w, _ = shape
+    apply, amounts, seeds = (
+        np.broadcast_to(numbers[name], (n,)) for name in ("apply_transform", "distortion_factor", "seed")
+    )
+    coordinates: list[Any] = [None] * n
+    apply = apply & (amounts > 0)
+    for i in np.flatnonzero(apply):
         rng = np.random.Generator(np.random.Philox(key=int(seeds[i])))
-        alpha, sigma = max(h, w) * 0.1 * amounts[i], min(h, w) * 0.05 * amounts[i]
-        moved = image_geometry.elastic(x[i : i + 1], [rng], alpha, sigma, _ORDERS[interpolation], **filling)
-        result[i] = np.clip(moved[0], *value_range)
-    return result
+        coordinates[i] = image_geometry.elastic_places(
+            h, w, rng, max(h, w) * 0.1 * amounts[i], min(h, w) * 0.05 * amounts[i]
+        )
+    moved = steps.places(coordinates, ORDERS[interpolation], **filling)
+    return steps.in_turn([moved, step("add", n, 0, *value_range, where=apply)])
 
 
 def _moving(
-    draw: Callable[..., Numbers], move: Callable[..., np.ndarray], columns: Callable[..., np.ndarray] | None
+    draw: Callable[..., Numbers], move: Callable[..., Steps], columns: Callable[..., np.ndarray] | None
 ) -> Change:
     """A change that moves masks as it moves images, to the nearest pixels."""
 
-    def masks(x: np.ndarray, numbers: Numbers, **settings: Any) -> np.ndarray:
-        return move(x, numbers, **{**settings, "interpolation": "nearest"})
+    def masks(shape: Any, numbers: Numbers, **settings: Any) -> Steps:
+        return move(shape, numbers, **{**settings, "interpolation": "nearest"})
 
     return Change(draw, move, masks, columns)
 

@@ -7,40 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.ops.augment import CHANGES, TRANSFORMS, Change, Generators, Numbers, enter
+from pydtconv.images import steps
+from pydtconv.images.steps import Steps, step
+from pydtconv.ops.augment import CHANGES, TRANSFORMS, Change, Generators, Numbers, changed, changed_masks, enter
 from pydtconv.ops.functions.tables.image_contrast import clahe
 
 #: kinds with their settings, as an operator keeps them
 Policies = Sequence[tuple[str, Sequence[tuple[str, Any]]]]
+NOTHING = step("add", 1, where=False)
 #: changes that follow each other: the place of each among the policies, and its numbers
 Chain = Sequence[tuple[int, Numbers]]
 
 
-def _auto_contrast(x: np.ndarray, numbers: Numbers, value_range: Any) -> np.ndarray:
+def _auto_contrast(shape: Any, numbers: Numbers, value_range: Any) -> Steps:
     """Each channel of each image stretched to the whole range; one of a single value stays."""
-    low, high = x.min((1, 2), keepdims=True), x.max((1, 2), keepdims=True)
-    first, last = value_range
-    with np.errstate(all="ignore"):
-        stretched = np.clip((x - low) * ((last - first) / (high - low)) + first, first, last)
-    return np.where(high > low, stretched, x)
+    return step("auto_contrast", shape[0], *value_range)
 
 
-def _equalization(x: np.ndarray, numbers: Numbers, value_range: Any, bins: int) -> np.ndarray:
-    """Values by their rank among those of a channel of the batch, as Keras has it."""
-    first, last = value_range
-    pixels = (x - first) * (255 / (last - first))
-    result = np.empty_like(pixels)
-    for channel in range(x.shape[-1]):
-        values = pixels[..., channel]
-        places = np.clip((values * ((bins - 1) / 255)).astype(np.int64), 0, bins - 1)
-        count = np.cumsum(np.bincount(places.reshape(-1), minlength=bins))
-        least = count[np.flatnonzero(count)[0]]
-        if count[-1] == least:
-            result[..., channel] = values
-        else:
-            table = np.clip(np.round((count - least) * 255 / (count[-1] - least)), 0, 255)
-            result[..., channel] = table[places]
-    return result * ((last - first) / 255) + first
+def _equalization(shape: Any, numbers: Numbers, value_range: Any, bins: int) -> Steps:
+    """Values by their rank among those of a channel of the image."""
+    room = np.zeros(shape[0] * shape[-1] * bins)
+    return step("equalize", shape[0], bins, np.arange(shape[0]) * shape[-1] * bins, *value_range, extra=room)
+
+
+def _equalized(x: np.ndarray, numbers: Numbers, value_range: Any, bins: int) -> np.ndarray:
+    """Values by their rank among those of a channel of the batch, as Keras has it: the batch is one image."""
+    n, h, w, c = x.shape
+    whole = (1, n * h, w, c)
+    return steps.change(x.reshape(whole), _equalization(whole, numbers, value_range, bins)).reshape(x.shape)
 
 
 def _clahe(x: np.ndarray, numbers: Numbers, value_range: Any, clip_limit: float, tile_grid_size: Any) -> np.ndarray:
@@ -56,11 +50,16 @@ def _of_all(shape: Any, rngs: Generators, policies: Policies) -> Numbers:
     return {"transforms": [CHANGES[kind].draw(shape, rngs, **dict(settings)) for kind, settings in policies]}
 
 
-def _in_turn(x: np.ndarray, numbers: Numbers, policies: Policies) -> np.ndarray:
+def _in_turn(shape: Any, numbers: Numbers, policies: Policies) -> Steps:
     """One behind the other."""
-    for (kind, settings), own in zip(policies, numbers["transforms"], strict=True):
-        x = CHANGES[kind].images(x, own, **dict(settings))
-    return x
+    both = zip(policies, numbers["transforms"], strict=True)
+    return steps.in_turn([_steps("steps", shape, kind, own, settings) for (kind, settings), own in both])
+
+
+def _steps(part: str, shape: Any, kind: str, numbers: Numbers, settings: Any) -> Steps:
+    """What images ("steps"), or their "masks", go through."""
+    own = getattr(CHANGES[kind], part)
+    return NOTHING if own is None else own(shape, numbers, **dict(settings))
 
 
 #: the kinds of changes that move pixels, by the number that tells them apart to those who move boxes
@@ -79,12 +78,10 @@ def _chain(shape: Any, rng: np.random.Generator, policies: Policies, depth: int)
     return found
 
 
-def _along(part: str, x: np.ndarray, chain: Chain, policies: Policies) -> np.ndarray:
-    """An image (1, h, w, c), or its mask, after a chain of changes.  part: "images" or "masks"."""
-    for index, numbers in chain:
-        kind, settings = policies[index]
-        x = getattr(CHANGES[kind], part)(x, numbers, **dict(settings))
-    return x
+def _along(part: str, shape: Any, chain: Chain, policies: Policies) -> Steps:
+    """What an image, or its mask, goes through in a chain of changes."""
+    one = (1, *shape[1:])
+    return steps.in_turn([NOTHING, *(_steps(part, one, policies[i][0], own, policies[i][1]) for i, own in chain)])
 
 
 def _chains(shape: Any, rngs: Generators, policies: Policies, num_ops: int) -> Numbers:
@@ -92,14 +89,13 @@ def _chains(shape: Any, rngs: Generators, policies: Policies, num_ops: int) -> N
     return {"chain_transforms": [_chain(shape, rng, policies, num_ops) for rng in rngs]}
 
 
-def _rand_augment(part: str) -> Callable[..., np.ndarray]:
+def _rand_augment(part: str) -> Callable[..., Steps]:
     """Cubuk et al. (2020)."""
 
-    def change(x: np.ndarray, numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
-        chains = enumerate(numbers["chain_transforms"])
-        return np.concatenate([_along(part, x[i : i + 1], chain, policies) for i, chain in chains])
+    def through(shape: Any, numbers: Numbers, policies: Policies, **_: Any) -> Steps:
+        return steps.side_by_side([_along(part, shape, chain, policies) for chain in numbers["chain_transforms"]])
 
-    return change
+    return through
 
 
 def _chain_columns(numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
@@ -136,15 +132,13 @@ def _aug_mix(part: str) -> Callable[..., np.ndarray]:
     """m x + (1 - m) sum(w_i chain_i(x)), w of Dirichlet's, m of the beta distribution; Hendrycks et al. (2020)."""
 
     def change(x: np.ndarray, numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
-        result = np.empty_like(x)
-        drawn = zip(
-            *(numbers[name] for name in ("chain_mixing_weights", "weight_sample", "chain_transforms")), strict=True
-        )
-        for i, (weights, share, chains) in enumerate(drawn):
-            own = x[i : i + 1]
-            mixed = sum(w * _along(part, own, chain, policies) for w, chain in zip(weights, chains, strict=True))
-            result[i] = (share * own + (1 - share) * mixed)[0]
-        return result
+        weights, chains = np.asarray(numbers["chain_mixing_weights"], x.dtype), numbers["chain_transforms"]
+        share = np.asarray(numbers["weight_sample"], x.dtype).reshape(-1, 1, 1, 1)
+        mixed = np.zeros_like(x)
+        for i, own in enumerate(weights.T):
+            through = steps.side_by_side([_along(part, x.shape, each[i], policies) for each in chains])
+            mixed += own.reshape(-1, 1, 1, 1) * steps.change(x, through)
+        return share * x + (1 - share) * mixed
 
     return change
 
@@ -155,9 +149,9 @@ def _with_masks(
     """Images of so many channels and behind them their masks, and the numbers drawn for each image as last channels."""
     own, change, end = dict(settings), CHANGES[kind], x.shape[-1] - numbers
     drawn, result = change.draw((*x.shape[:3], channels), rngs, **own), np.array(x)
-    result[..., :channels] = change.images(x[..., :channels], drawn, **own)
+    result[..., :channels] = changed(kind, x[..., :channels], drawn, own)
     if end > channels:
-        result[..., channels:end] = change.masks(x[..., channels:end], drawn, **own)
+        result[..., channels:end] = changed_masks(kind, x[..., channels:end], drawn, own)
     if numbers:
         assert change.columns is not None
         result[..., end:] = change.columns(drawn, **own)[:, None, None]
@@ -181,12 +175,12 @@ def _beta_between(rng: np.random.Generator, low: float, high: float) -> float:
 
 enter(
     {
-        "aug_mix": Change(_weighted_chains, _aug_mix("images"), _aug_mix("masks")),
+        "aug_mix": Change(_weighted_chains, None, images=_aug_mix("steps"), mixed_masks=_aug_mix("masks")),
         "auto_contrast": Change(_nothing, _auto_contrast),
-        "clahe": Change(_nothing, _clahe),
-        "equalization": Change(_nothing, _equalization),
+        "clahe": Change(_nothing, None, images=_clahe),
+        "equalization": Change(_nothing, _equalization, images=_equalized),
         "in_turn": Change(_of_all, _in_turn),
-        "rand_augment": Change(_chains, _rand_augment("images"), _rand_augment("masks"), _chain_columns),
+        "rand_augment": Change(_chains, _rand_augment("steps"), _rand_augment("masks"), _chain_columns),
     }
 )
 TRANSFORMS.update(

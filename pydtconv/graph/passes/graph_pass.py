@@ -31,6 +31,9 @@ ON_NETWORK = Condition(
 )
 SPLIT = Condition("in training, where asked for", lambda graph: graph.training and graph.split is not None)
 STRICT = Condition('in "strict" precision', lambda graph: config.conv_precision() == "strict")
+FREE_TO_ROUND = Condition(
+    'in training, not in "strict" precision', lambda graph: graph.training and not STRICT.holds(graph)
+)
 HAS_LOSS = Condition("with a loss", lambda graph: graph.has_backward)
 
 

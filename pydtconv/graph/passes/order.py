@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pydtconv.graph.passes.activation import fuse_activation
 from pydtconv.graph.passes.algorithms import choose_algorithms
+from pydtconv.graph.passes.augmentations import join_augmentations
 from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
 from pydtconv.graph.passes.bypassed_normalization import bypass_normalization
@@ -17,6 +18,7 @@ from pydtconv.graph.passes.common_subexpressions import merge_equal_nodes
 from pydtconv.graph.passes.dead_nodes import remove_dead_nodes
 from pydtconv.graph.passes.exact_statistics import sum_exactly
 from pydtconv.graph.passes.graph_pass import (
+    FREE_TO_ROUND,
     HAS_LOSS,
     ON_MESH,
     ON_NETWORK,
@@ -177,6 +179,14 @@ PASSES: tuple[GraphPass, ...] = (
         when=ON_MESH,
     ),
     GraphPass(
+        "augmentations",
+        join_augmentations,
+        takes="operators that draw are where they stay, and as many as they stay",
+        leaves="random changes of images that follow each other are one operator",
+        after=("spatial", "packed-halos"),
+        when=FREE_TO_ROUND,
+    ),
+    GraphPass(
         "kernels",
         find_kernels,
         takes="the operators are final but for the algorithms of convolutions",
@@ -192,6 +202,7 @@ PASSES: tuple[GraphPass, ...] = (
             "spatial",
             "shared-moments",
             "packed-halos",
+            "augmentations",
         ),
     ),
     GraphPass(

@@ -1,29 +1,47 @@
-"""Random changes of images, by NumPy, with a generator for each image."""
+"""Random changes of images: a generator for each image draws, and C changes them (cext/image/changes.c)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from pydtconv.images import steps
 from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing
 from pydtconv.kernels.registry import ANY, register
-from pydtconv.ops.augment import TRANSFORMS, Augment, generators
+from pydtconv.ops.augment import CHANGES, TRANSFORMS, Augment, Further, Generators, generators
+from pydtconv.ops.base import Spec
 
 
 @register(Augment, dtypes=ANY)
 class AugmentKernel(Kernel[Augment]):
     """The generators are keyed by seed, node, step and image."""
 
+    def workspace(self, direction: str, *inputs: Spec) -> int:
+        if direction == "backward" or not self.op.by_steps:
+            return 0
+        return steps.workspace([extent or 1 for extent in inputs[0].shape], inputs[0].dtype)
+
     def forward(self, p: Pass) -> Call:
-        x, y, run, settings = p.x[0], p.y[0], p.run, dict(self.op.settings)
+        x, y, run, op = p.x[0], p.y[0], p.run, self.op
+        parts = [Further(op.kind, op.settings, op.seed, p.stream), *op.then]
+
+        def rngs_of(part: Further) -> Generators:
+            step, stream = run.step, part.stream & 0xFFFFFFFF
+            if not p.training:
+                step, stream = run.draws, stream ^ OUTSIDE_OF_TRAINING
+            return generators(run.seed if part.seed is None else part.seed, len(x), run.first_row(len(x)), step, stream)
+
+        def steps_of(part: Further) -> steps.Steps:
+            change, settings = CHANGES[part.kind], dict(part.settings)
+            assert change.steps is not None
+            return change.steps(x.shape, change.draw(x.shape, rngs_of(part), **settings), **settings)
 
         def draw() -> None:
-            seed = run.seed if self.op.seed is None else self.op.seed
-            step, stream = run.step, p.stream & 0xFFFFFFFF
-            if not p.training:
-                run.draws += 1
-                step, stream = run.draws, stream ^ OUTSIDE_OF_TRAINING
-            rngs = generators(seed, len(x), run.first_row(len(x)), step, stream)
-            np.copyto(y, TRANSFORMS[self.op.kind](x, rngs, **settings), casting="unsafe")
+            run.draws += not p.training
+            if op.by_steps:
+                found = steps.in_turn([steps_of(part) for part in parts])
+                steps.change(x, steps.joined(found) if op.then else found, y, p.workspace)
+            else:
+                np.copyto(y, TRANSFORMS[op.kind](x, rngs_of(parts[0]), **dict(op.settings)), casting="unsafe")
 
         return draw
 

@@ -12,7 +12,7 @@ from pydtconv import ops, tree
 from pydtconv.dtypes import real
 from pydtconv.layers.preprocessing import image_data, masks_and_boxes
 from pydtconv.layers.regularization import RandomLayer
-from pydtconv.ops.augment import CHANGES, generators
+from pydtconv.ops.augment import CHANGES, changed, changed_masks, generators
 from pydtconv.ops.functions.tables.function_of_row import frozen
 
 
@@ -75,13 +75,13 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
         return {**drawn, "input_shape": tuple(images.shape)}
 
     def transform_images(self, images: Any, transformation: Any, training: bool = True) -> Any:
-        found = self._changed(CHANGES[self.kind].images, images, transformation, training)
+        found = self._changed(changed, images, transformation, training)
         return ops.cast(found, self.compute_dtype)
 
     def transform_segmentation_masks(self, segmentation_masks: Any, transformation: Any, training: bool = True) -> Any:
         if not self.moves:
             return segmentation_masks
-        found = self._changed(CHANGES[self.kind].masks, segmentation_masks, transformation, training)
+        found = self._changed(changed_masks, segmentation_masks, transformation, training)
         return image_data.as_given(segmentation_masks, found) if "segmentation_masks" in self.keeps else found
 
     def transform_bounding_boxes(self, bounding_boxes: Any, transformation: Any, training: bool = True) -> Any:
@@ -102,7 +102,7 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
 
         def function(images: Any) -> Any:
             try:
-                return change(images, numbers, **settings)
+                return change(self.kind, images, numbers, settings)
             except KeyError as error:
                 expected = f"what get_random_transformation gives, with {error}"
                 raise ValueError(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
+from pydtconv.images.steps import FILL_MODES
 from pydtconv.layers.base import arguments
 from pydtconv.layers.preprocessing import image_data
 from pydtconv.layers.preprocessing.augmentation import Augmentation
 from pydtconv.layers.preprocessing.boxes import clip_to_image_size, convert_format
-from pydtconv.ops.functions.tables.sampling import FILL_MODES
 from pydtconv.serialization.configurable import builtin
 
 

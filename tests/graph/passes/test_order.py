@@ -75,7 +75,7 @@ def test_passes_for_training_do_not_run_in_inference() -> None:
     graph.training, graph.loss = False, None
     ran = {report.name for report in build_plan(graph).passes}
     conditional = {"state-copies", "pool-before-relu", "shared-moments", "kept-spectra"}
-    conditional |= {"backward-reductions", "bypassed-normalization", *ASKED_FOR}
+    conditional |= {"augmentations", "backward-reductions", "bypassed-normalization", *ASKED_FOR}
     assert ran == {each.name for each in PASSES} - conditional
 
 

@@ -24,9 +24,14 @@ def _gaussian(size: int, sigma: float) -> tuple[float, ...]:
         raise TypeError(f"gaussian_blur: kernel_size, sigma: expected numbers, got {size!r} and {sigma!r}")
     check("size of the filter", int(size), least=1)
     claim(64 * int(size), f"a filter of {size} numbers")
-    x = np.arange(int(size)) - (int(size) - 1) / 2
-    weights = np.exp(-0.5 * (x / float(sigma)) ** 2)
-    return tuple((weights / weights.sum()).tolist())
+    return tuple(gaussian_weights(int(size), np.array([float(sigma)]))[0].tolist())
+
+
+def gaussian_weights(size: int, sigmas: np.ndarray) -> np.ndarray:
+    """Filters (n, size) of normal distributions; their sums are 1."""
+    x = np.arange(size) - (size - 1) / 2
+    weights: np.ndarray = np.exp(-0.5 * (x / sigmas[:, None]) ** 2)
+    return weights / weights.sum(1, keepdims=True)
 
 
 def gaussian_blur(

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.extents import check
+from pydtconv.images.steps import change, places
 from pydtconv.ops.functions.arithmetic import clip, multiply
 from pydtconv.ops.functions.operands import as_float, as_tensor, is_symbolic, is_watched
 from pydtconv.ops.functions.shape import cast, get_item, moveaxis, pad, reshape, stack
@@ -258,12 +259,14 @@ def elastic(
     x: np.ndarray, rngs: Sequence[Any], alpha: float, sigma: float, order: int, fill_mode: str, fill_value: float
 ) -> np.ndarray:
     """See elastic_transform; a generator of random numbers for each image (n, h, w, c)."""
+    found = [elastic_places(x.shape[1], x.shape[2], rng, alpha, sigma) for rng in rngs]
+    return change(x, places(found, order, fill_mode, fill_value))
+
+
+def elastic_places(height: int, width: int, rng: Any, alpha: float, sigma: float) -> np.ndarray:
+    """Rows and columns (2, height, width) that smoothed noise moves pixels to."""
     size = int(6 * sigma) | 1
-    rows, columns = np.meshgrid(np.arange(x.shape[1]), np.arange(x.shape[2]), indexing="ij")
-    result = np.empty_like(x)
-    for i, rng in enumerate(rngs):
-        noise = rng.standard_normal((2, *x.shape[1:3], 1)) * sigma
-        noise = gaussian_blur(noise, (size, size), (sigma, sigma), "channels_last")[..., 0]
-        places = np.stack([rows + alpha * noise[1], columns + alpha * noise[0]])
-        result[i] = sampling.sample(x[i], places, order, fill_mode, fill_value)
-    return result
+    noise = rng.standard_normal((2, height, width, 1)) * sigma
+    noise = gaussian_blur(noise, (size, size), (sigma, sigma), "channels_last")[..., 0]
+    rows, columns = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
+    return np.stack([rows + alpha * noise[1], columns + alpha * noise[0]])

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.images.steps import affine, change, check_filling
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
 from pydtconv.ops.table_op import Backward, Rule, sloped, unbroadcast
 
 Shape = tuple[int, ...]
-
-FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 
 
 def _fixed(index: np.ndarray, extent: int, mode: str) -> np.ndarray:
@@ -63,15 +62,8 @@ def sample(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, f
     return np.round(total) if x.dtype.kind in "iu" else total
 
 
-def _check_sampling(name: str, order: int, fill_mode: str) -> None:
-    if order not in (0, 1):
-        raise NotImplementedError(f"{name}: order: expected 0 or 1, got {order}")
-    if fill_mode not in FILL_MODES:
-        raise ValueError(f"{name}: fill_mode: expected one of {', '.join(FILL_MODES)}, got {fill_mode!r}")
-
-
 def _map_shape(x: Shape, coordinates: Shape, order: int, fill_mode: str, fill_value: float) -> Shape:
-    _check_sampling("map_coordinates", order, fill_mode)
+    check_filling("map_coordinates", order, fill_mode)
     if coordinates[:1] != (len(x),):
         raise ValueError(f"map_coordinates: coordinates: expected ({len(x)}, ...), got shape {tuple(coordinates)}")
     return coordinates[1:]
@@ -120,9 +112,9 @@ def transformed(
     images: np.ndarray, transforms: np.ndarray, order: int, fill_mode: str, fill_value: float
 ) -> np.ndarray:
     """Images (n, h, w, c) sampled where transforms (n or 1, 8) say."""
-    _check_sampling("affine_transform", order, fill_mode)
-    grid = np.broadcast_to(_grid(images.shape, transforms), (len(images), 2, *images.shape[1:3]))
-    return np.stack([sample(x, c, order, fill_mode, fill_value) for x, c in zip(images, grid, strict=True)])
+    x = images if images.dtype in ("float32", "float64") else images.astype("float64")
+    y = change(x, affine(len(x), transforms, order, fill_mode, fill_value))
+    return np.round(y) if images.dtype.kind in "iu" else y
 
 
 def _transformed_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:

@@ -1,0 +1,1 @@
+"""Images in C: lists of changes."""

@@ -1,0 +1,198 @@
+"""Lists of steps, beside NumPy in float64."""
+
+import numpy as np
+import pytest
+
+from pydtconv import config
+from pydtconv.images import steps
+from pydtconv.images.steps import FILL_MODES, Steps, affine, change, in_turn, places, side_by_side, step
+from tests.images import reference
+
+RANGE = (0.0, 255.0)
+
+
+def transform(rng, h, w):
+    turned = rng.normal(scale=0.4, size=8)
+    turned[[0, 4]] += 1
+    turned[[2, 5]] *= (w, h)
+    turned[6:] *= rng.integers(2) / (20 * max(h, w))
+    return turned
+
+
+def filter_of(rng):
+    weights = rng.random(rng.integers(1, 8))
+    return weights / weights.sum()
+
+
+def blur(rng, shape):
+    down, across = filter_of(rng), filter_of(rng)
+    return step("blur", 1, len(down), 0, len(across), len(down), *RANGE, extra=np.concatenate([down, across]))
+
+
+def erase(rng, shape):
+    (top, bottom), (left, right) = (np.sort(rng.integers(0, side + 1, 2)) for side in shape[1:3])
+    rectangle, count = (top, left, bottom - top, right - left), (bottom - top) * (right - left) * shape[3]
+    if rng.random() < 0.5 or count == 0:
+        return step("erase", 1, *rectangle, -1, rng.normal() * 200, *RANGE)
+    return step("erase", 1, *rectangle, 0, 0, *RANGE, extra=rng.normal(size=count) * 200)
+
+
+def moved(rng, shape):
+    grid = np.mgrid[: shape[1], : shape[2]] + rng.normal(scale=3, size=(2, *shape[1:3]))
+    return places([grid], int(rng.integers(2)), str(rng.choice(FILL_MODES)), rng.normal() * 50)
+
+
+def bent(rng, shape):
+    return affine(
+        1, transform(rng, *shape[1:3])[None], int(rng.integers(2)), str(rng.choice(FILL_MODES)), rng.normal() * 50
+    )
+
+
+#: a step of each kind for one image, of random numbers
+KINDS = {
+    "affine": bent,
+    "places": moved,
+    "add": lambda rng, shape: step("add", 1, rng.normal() * 50, *RANGE),
+    "contrast": lambda rng, shape: step("contrast", 1, rng.random() * 2, *RANGE),
+    "gray": lambda rng, shape: step("gray", 1),
+    "invert": lambda rng, shape: step("invert", 1, 255),
+    "hue": lambda rng, shape: step("hue", 1, rng.uniform(-1, 1), *RANGE),
+    "saturation": lambda rng, shape: step("saturation", 1, rng.uniform(0, 2), 0, 1),
+    "posterize": lambda rng, shape: step("posterize", 1, rng.integers(9), *RANGE),
+    "solarize": lambda rng, shape: step("solarize", 1, rng.normal() * 30, rng.random() * 255, *RANGE),
+    "colour": lambda rng, shape: step("colour", 1, rng.uniform(-1, 2), *RANGE),
+    "sharpness": lambda rng, shape: step("sharpness", 1, rng.uniform(0, 2), *RANGE),
+    "blur": blur,
+    "erase": erase,
+    "auto_contrast": lambda rng, shape: step("auto_contrast", 1, *RANGE),
+    "equalize": lambda rng, shape: step("equalize", 1, 64, 0, *RANGE, extra=np.zeros(64 * shape[3])),
+    "scale": lambda rng, shape: step("scale", 1, 0, extra=rng.normal(size=2 * shape[3])),
+}
+#: these are for RGB alone
+OF_COLOURS = ("gray", "hue", "saturation", "colour")
+
+
+def shape_of(rng, kinds):
+    h, w = rng.integers(1, 40, 2)
+    return (1, h, w, 3 if set(kinds) & set(OF_COLOURS) else int(rng.choice([1, 2, 3, 4, 7])))
+
+
+def test_a_case_for_each_kind():
+    assert set(KINDS) == set(reference.STEPS) == set(steps._KINDS)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_beside_numpy(kind, dtype):
+    rng = np.random.default_rng(len(kind))
+    for _ in range(25):
+        shape = shape_of(rng, [kind])
+        x, program = (rng.random(shape) * 255).astype(dtype), KINDS[kind](rng, shape)
+        before = x.copy()
+        y = change(x, program)
+        assert y.dtype == x.dtype
+        assert np.array_equal(x, before)
+        expected = reference.changed(x, program)
+        if dtype == "float32" and kind in ("posterize", "equalize"):  # a rounding may be another value
+            assert (abs(y - expected) > 1e-2).mean() <= 0.02 + 2 / y.size
+        else:
+            np.testing.assert_allclose(y, expected, rtol=0, atol=2e-2 if dtype == "float32" else 1e-9)
+
+
+def test_lists_of_each_image_one_behind_the_other():
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 2, 3, 5, 8):
+        shape, images = (1, *rng.integers(2, 30, 2), 3), []
+        for _ in range(6):
+            own = rng.integers(count + 1)
+            chosen = [step("add", 1, where=False), *(KINDS[kind](rng, shape) for kind in rng.choice([*KINDS], own))]
+            images.append(in_turn(chosen))
+        program, x = side_by_side(images), rng.random((6, *shape[1:])) * 255
+        found, expected = change(x, program), reference.changed(x, program)
+        # a value at a border between two may fall to another side
+        assert (abs(found - expected) > 1e-6).mean() < 1e-3
+
+
+def test_bits_do_not_depend_on_threads_or_neighbours():
+    rng = np.random.default_rng(4)
+    shape = (1, 30, 41, 3)
+    program = side_by_side([in_turn([kind(rng, shape) for kind in KINDS.values()]) for _ in range(5)])
+    x = rng.random((5, *shape[1:])).astype("float32") * 255
+    threads = config.num_threads()
+    try:
+        found = []
+        for count in (1, 2, 4):
+            config.set_num_threads(count)
+            found.append(change(x, program))
+    finally:
+        config.set_num_threads(threads)
+    alone = change(x[2:3], Steps(program.rows[2:3], program.extra))
+    assert all(np.array_equal(found[0], each) for each in found)
+    assert np.array_equal(found[0][2:3], alone)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("modes", [(a, b) for a in FILL_MODES for b in FILL_MODES if b != "wrap"])
+def test_joined_transforms_of_whole_pixels_are_as_if_apart(modes, order):
+    """Shifts and mirrors need no interpolation: one resampling leaves the same pixels, outside, too."""
+    rng = np.random.default_rng(5)
+    x = rng.random((8, 9, 12, 3))
+    both = []
+    for mode in modes:
+        t = np.zeros((8, 8))
+        t[:, 0], t[:, 4] = rng.choice([-1, 1], 8), rng.choice([-1, 1], 8)
+        t[:, 2], t[:, 5] = rng.integers(-15, 25, 8), rng.integers(-15, 25, 8)
+        both.append(affine(8, t, order, mode, 3.0))
+    apart = in_turn(both)
+    joined = steps.joined(apart)
+    assert joined.rows[:, 1, steps._JOINED].all()
+    np.testing.assert_allclose(change(x, joined), change(x, apart), rtol=0, atol=1e-12)
+
+
+def test_joined_transforms_are_the_same_to_interpolation():
+    """Of an image that bilinear interpolation does not change, inside and outside."""
+    y, x = np.mgrid[:40, :50]
+    image = np.stack([2.0 * x + y, 3.0 * y - x, x * 0 + 7.0], -1)[None]
+    near = [[0.9, 0.1, 2.0, -0.1, 0.95, 3.0, 0, 0], [0.8, 0, 4.3, 0, 0.8, 3.2, 0, 0], [1, 0, 0.4, 0, 1, 0.3, 0, 0]]
+    apart = in_turn([affine(1, np.array([t]), 1, "constant", 9.0) for t in near])
+    np.testing.assert_allclose(change(image, steps.joined(apart)), change(image, apart), rtol=0, atol=1e-9)
+
+
+def test_wrap_and_other_orders_stay_apart():
+    identity = np.eye(3).reshape(-1)[:8][None]
+    kinds = [(1, "reflect"), (1, "wrap"), (1, "nearest"), (0, "nearest"), (0, "constant")]
+    rows = steps.joined(in_turn([affine(1, identity, order, mode, 0) for order, mode in kinds])).rows
+    assert rows[0, :, steps._JOINED].tolist() == [0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("program", "channels"),
+    [
+        (step("hue", 1, 0.5, 0, 1), 1),
+        (step("gray", 1), 4),
+        (step("affine", 1, 2, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0), 3),
+        (step("affine", 1, 1, 5, 0, 1, 0, 0, 0, 1, 0, 0, 0), 3),
+        (step("affine", 1, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1), 3),
+        (step("places", 1, 1, 0, 0, 0, extra=np.zeros(2 * 5 * 6 - 1)), 3),
+        (step("erase", 1, 0, 0, 6, 2, -1, 0, 0, 1), 3),
+        (step("erase", 1, 0, 0, 2, 2, 0, 0, 0, 1, extra=np.zeros(11)), 3),
+        (step("erase", 1, 0.5, 0, 2, 2, -1, 0, 0, 1), 3),
+        (step("blur", 1, 3, 0, 3, 1, 0, 1, extra=np.zeros(3)), 3),
+        (step("equalize", 1, 256, 0, 0, 255, extra=np.zeros(256)), 3),
+        (step("scale", 1, 0, extra=np.zeros(5)), 3),
+        (step("posterize", 1, 9, 0, 1), 3),
+    ],
+)
+def test_steps_that_do_not_fit_are_refused(program, channels):
+    with pytest.raises(ValueError, match="contradict"):
+        change(np.zeros((1, 5, 6, channels)), program)
+
+
+def test_memory_that_is_too_small_is_refused():
+    x = np.zeros((1, 5, 6, 3))
+    with pytest.raises(ValueError, match="workspace"):
+        change(x, step("invert", 1, 1), memory=np.zeros(100, np.uint8))
+
+
+def test_images_without_pixels():
+    assert change(np.zeros((0, 4, 5, 3)), step("invert", 0, 1)).shape == (0, 4, 5, 3)
