@@ -12,6 +12,7 @@
 #include "dtconv_limits.h"
 #include "dtconv_thread_id.h"
 #include "dtconv_vector.h"
+#include "few_channels.h"
 
 /* Of a vector of few channels the last numbers are those of the next pixels: they are read, and left out. */
 enum { BEYOND = 64 };
@@ -110,45 +111,13 @@ static void filter_rows(const problem *t, const elem *x, int64_t i, real *number
     }
 }
 
-/* Vectors that are as wide as the channels of most images. */
-typedef real four __attribute__((vector_size(4 * sizeof(real))));
-typedef real loose_four __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
-
-/* Pixels [first, last) of a row of numbers, of c channels, a constant of 1 to 4. */
-INLINE void few_channels(const dtconv_band *b, int64_t first, int64_t last, int64_t c, const real *x, real *y) {
-    for (int64_t j = first; j < last; j++) {
-        const real *w = (const real *)b->weights + j * b->width, *from = x + b->starts[j] * c;
-        if (c == 1) {
-            real sum = 0;
-            for (int64_t k = 0; k < b->counts[j]; k++) sum += w[k] * from[k];
-            y[j] = sum;
-        } else {
-            four sum = {0};
-            for (int64_t k = 0; k < b->counts[j]; k++) sum += w[k] * *(const loose_four *)(from + k * c);
-            *(loose_four *)(y + j * c) = sum;
-        }
-    }
-}
-
 static void few_pixels(const dtconv_band *b, int64_t first, int64_t last, int64_t c, const real *x, real *y) {
-    switch (c) {
-        case 1:
-            few_channels(b, first, last, 1, x, y);
-            break;
-        case 2:
-            few_channels(b, first, last, 2, x, y);
-            break;
-        case 3:
-            few_channels(b, first, last, 3, x, y);
-            break;
-        case 4:
-            few_channels(b, first, last, 4, x, y);
-            break;
-        default:
-            for (int64_t j = first; j < last; j++)
-                pixels_to_numbers(c, b->counts[j], (const real *)b->weights + j * b->width, x + b->starts[j] * c, c,
-                                  y + j * c);
+    if (c <= 4) {
+        few_channels(b, first, last, c, 1, 0, x, 0, y);
+        return;
     }
+    for (int64_t j = first; j < last; j++)
+        pixels_to_numbers(c, b->counts[j], (const real *)b->weights + j * b->width, x + b->starts[j] * c, c, y + j * c);
 }
 
 /* A row of numbers under `columns`, to a row of y. */

@@ -24,3 +24,9 @@ size_t DT(bands_workspace)(const dtconv_band *rows, const dtconv_band *columns, 
 dtconv_status DT(bands)(const dtconv_band *rows, const dtconv_band *columns, int accumulate, int64_t n, int64_t ih,
                         int64_t iw, int64_t c, const elem *x, int64_t ldx, elem *y, int64_t ldy, void *workspace,
                         size_t bytes);
+
+/* y (oh, ow, c) = the bytes that are nearest to x (ih, iw, c) with its columns multiplied by `rows` (oh, ih), its rows
+ * by `columns` (ow, iw); c is 1 to 4.  On the thread that calls. */
+size_t DT(bands_of_bytes_workspace)(const dtconv_band *columns, int64_t c);
+dtconv_status DT(bands_of_bytes)(const dtconv_band *rows, const dtconv_band *columns, int64_t c, const uint8_t *x,
+                                 uint8_t *y, real *workspace);

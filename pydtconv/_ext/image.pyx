@@ -4,7 +4,7 @@ Images come as (pixels, c) views (see kernels/cpu/rows.py): pixels may lie apart
 bfloat16 are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from pydtconv._ext.arrays cimport dtype_in, holding, layout_in, reals_in, rows_in, rows_of, scratch, scratch_in
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
@@ -19,6 +19,9 @@ cdef extern from "dtconv_any.h" nogil:
 
     size_t dtconv_bands_workspace(dtconv_dtype, ...)
     int dtconv_bands(...)
+    size_t dtconv_sbands_of_bytes_workspace(const dtconv_band *columns, int64_t c)
+    int dtconv_sbands_of_bytes(const dtconv_band *rows, const dtconv_band *columns, int64_t c, const uint8_t *x,
+                               uint8_t *y, float *workspace)
 
 
 cdef class Band:
@@ -63,3 +66,26 @@ def bind_bands(Band rows, Band columns, bint accumulate, int64_t n, int64_t heig
                                image.apart, out.data, out.apart, memory.data, memory.size))
 
     return holding(run, (rows, columns, x, y, workspace))
+
+
+def bands_of_bytes_workspace(Band columns not None, int64_t c) -> int:
+    """Bytes of scratch memory of `bands_of_bytes`."""
+    return dtconv_sbands_of_bytes_workspace(&columns.band, c)
+
+
+def bands_of_bytes(Band rows not None, Band columns not None, const uint8_t[:, :, ::1] x, uint8_t[:, :, ::1] y,
+                   float[::1] workspace):
+    """y = the bytes nearest to x (height, width, 1 to 4) with columns and rows multiplied by these, in float32.
+
+    On the thread that calls, without the lock of Python.
+    """
+    cdef tuple expected = (rows.band.extent, columns.band.extent, x.shape[2])
+    if (x.shape[0], x.shape[1], x.shape[2]) != expected:
+        raise ValueError(f"x: expected {expected}, got {(x.shape[0], x.shape[1], x.shape[2])}")
+    expected = (rows.band.rows, columns.band.rows, x.shape[2])
+    if (y.shape[0], y.shape[1], y.shape[2]) != expected:
+        raise ValueError(f"y: expected {expected}, got {(y.shape[0], y.shape[1], y.shape[2])}")
+    if workspace.shape[0] * 4 < bands_of_bytes_workspace(columns, x.shape[2]):
+        raise ValueError(f"workspace: expected {bands_of_bytes_workspace(columns, x.shape[2])} bytes or more")
+    with nogil:
+        check(dtconv_sbands_of_bytes(&rows.band, &columns.band, x.shape[2], &x[0, 0, 0], &y[0, 0, 0], &workspace[0]))

@@ -1,4 +1,4 @@
-"""Image files into arrays of one size: decoded and resized by Pillow, which lets other threads run meanwhile."""
+"""Image files into arrays of one size: decoded by Pillow, and resized, while other threads run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from pydtconv.files.pixels import eight_bits, opened, pillow
 from pydtconv.files.reading import BadFileError, open_regular
+from pydtconv.files.resampling import resize
 
 #: the modes of Pillow, and channels
 MODES = {"rgb": ("RGB", 3), "rgba": ("RGBA", 4), "grayscale": ("L", 1)}
@@ -51,18 +52,23 @@ class Decoder:
         # decoders take sizes that a file claims from memory before they read: of data in memory they get what is there
         with _opened(path) as raw, io.BytesIO(raw.read()) as file:
             pixels = eight_bits(opened(file, path, draft=draft), mode)
-        box = None
-        resampling = getattr(image_module.Resampling, self.interpolation.upper())
+        left = top = 0.0
         if self.fit == "pad":
             scale = max(pixels.width / width, pixels.height / height)
             whole = image_module.new(mode, (round(width * scale), round(height * scale)))
             whole.paste(pixels, ((whole.width - pixels.width) // 2, (whole.height - pixels.height) // 2))
             pixels = whole
+        right, bottom = float(pixels.width), float(pixels.height)
         if self.fit == "crop":
             scale = min(pixels.width / width, pixels.height / height)
-            left, top = (pixels.width - width * scale) / 2, (pixels.height - height * scale) / 2
-            box = (left, top, left + width * scale, top + height * scale)
-        out[...] = np.asarray(pixels.resize((width, height), resampling, box)).reshape(out.shape)
+            left, top = (right - width * scale) / 2, (bottom - height * scale) / 2
+            right, bottom = left + width * scale, top + height * scale
+        if mode == "RGBA":  # colors count by their opacity
+            resampling = getattr(image_module.Resampling, self.interpolation.upper())
+            out[...] = np.asarray(pixels.resize((width, height), resampling, (left, top, right, bottom)))
+        else:
+            whole = np.asarray(pixels)
+            resize(whole.reshape(*whole.shape[:2], -1), out, self.interpolation, (top, left, bottom, right))
 
 
 def _opened(path: str) -> BinaryIO:

@@ -9,6 +9,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers
+from pydtconv.files import image_decoding
 from pydtconv.files.image_decoding import Decoder
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.utils import image_dataset_from_directory
@@ -176,8 +177,8 @@ def test_a_model_trains_alike_with_any_number_of_threads(folder):
 @pytest.mark.parametrize(("reduced", "decoded"), [(False, 160), ("auto", 40), (True, 20)])
 def test_jpegs_are_decoded_with_fewer_rows_as_far_as_reduced_says(tmp_path, monkeypatch, reduced, decoded):
     rows = []
-    resize = Image.Image.resize
-    monkeypatch.setattr(Image.Image, "resize", lambda self, *args: rows.append(self.height) or resize(self, *args))
+    resize = image_decoding.resize
+    monkeypatch.setattr(image_decoding, "resize", lambda x, *args: rows.append(len(x)) or resize(x, *args))
     (tmp_path / "a").mkdir()
     Image.new("RGB", (320, 160), (200, 100, 50)).save(tmp_path / "a" / "a.jpg")
     x = read(tmp_path, image_size=(16, 32), labels=None, reduced=reduced)[0]
