@@ -70,13 +70,6 @@ dtconv_status DT(reduce)(int kind, int accumulate, real factor, const int64_t *l
  */
 dtconv_status DT(permute)(int accumulate, const int64_t *layout, const elem *x, elem *y);
 
-/* Bilinear interpolation of n images (ih, iw, c) to (oh, ow, c), pixel centres at half-integers, edges repeated;
- * backward is its transpose: dx (+)= ... */
-dtconv_status DT(bilinear_forward)(int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow, int64_t c, const elem *x,
-                                   int64_t ldx, elem *y, int64_t ldy);
-dtconv_status DT(bilinear_backward)(int accumulate, int64_t n, int64_t ih, int64_t iw, int64_t oh, int64_t ow,
-                                    int64_t c, const elem *dy, int64_t lddy, elem *dx, int64_t lddx);
-
 /* What random numbers depend on: seed, stream (one for each random node), step, and the index of the element or sample
  * in the global batch.  Nothing else, so they are the same on any number of threads and in forward and backward. */
 #ifndef DTCONV_RANDOM_KEY

@@ -30,8 +30,6 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_binary_backward(...)
     int dtconv_copy(...)
     int dtconv_permute(...)
-    int dtconv_bilinear_forward(...)
-    int dtconv_bilinear_backward(...)
     ctypedef struct dtconv_random_key:
         uint64_t seed
         uint32_t stream
@@ -175,21 +173,6 @@ def bind_permute(bint accumulate, layout, x, y) -> object:
             check(dtconv_permute(dtype, accumulate, layout_, x_, y_))
 
     return holding(run, (layout, x, y))
-
-
-def bilinear_forward(const element[:, :, :, :] x, element[:, :, :, :] y, int64_t ldx, int64_t ldy):
-    """y = x resized to y's rows and columns; x (n, ih, iw, c), y (n, oh, ow, c), pixels ldx and ldy apart."""
-    with nogil:
-        check(dtconv_bilinear_forward(x.shape[0], x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3],
-                                       &x[0, 0, 0, 0], ldx, &y[0, 0, 0, 0], ldy))
-
-
-def bilinear_backward(bint accumulate, const element[:, :, :, :] dy, element[:, :, :, :] dx, int64_t lddy,
-                      int64_t lddx):
-    """dx (+)= the transpose of `bilinear_forward` applied to dy."""
-    with nogil:
-        check(dtconv_bilinear_backward(accumulate, dx.shape[0], dx.shape[1], dx.shape[2], dy.shape[1], dy.shape[2],
-                                        dx.shape[3], &dy[0, 0, 0, 0], lddy, &dx[0, 0, 0, 0], lddx))
 
 
 def dropout(uint64_t seed, uint32_t stream, uint32_t step, int64_t first, double rate, bint accumulate,

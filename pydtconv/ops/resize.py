@@ -1,7 +1,7 @@
 """Operators that change the extents of images: crop, pad, upsample.
 
 Padding and nearest upsampling are copies between strided views, bound once; bilinear upsampling goes through
-cext/nn/resize.c.
+cext/image/bands.c.
 """
 
 from __future__ import annotations

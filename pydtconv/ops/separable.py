@@ -23,10 +23,7 @@ Filter = tuple[Any, ...]
 
 
 class Band(NamedTuple):
-    """A matrix (rows, extent): row i has counts[i] numbers from column starts[i] on, those of weights[..., i, :].
-
-    weights: (rows, width), or (images, rows, width) of a matrix for each image.
-    """
+    """A matrix (rows, extent): row i has counts[i] numbers from column starts[i] on, weights[i] (of rows, width)."""
 
     extent: int
     weights: np.ndarray
@@ -37,15 +34,14 @@ class Band(NamedTuple):
     def same(self) -> tuple[int, int]:
         """The most rows, from and to, each of which is the one before it a column further on."""
         follows = (np.diff(self.starts) == 1) & (np.diff(self.counts) == 0)
-        weights = self.weights.reshape(-1, *self.weights.shape[-2:])
-        follows &= (weights[:, 1:] == weights[:, :-1]).all((0, 2))
+        follows &= (self.weights[1:] == self.weights[:-1]).all(1)
         ends = np.flatnonzero(~np.concatenate([[False], follows, [False]]))
         longest = np.diff(ends).argmax()
         return int(ends[longest]), int(ends[longest + 1])
 
     @property
     def matrix(self) -> np.ndarray:
-        """(rows, extent), of the band of all images."""
+        """All numbers, (rows, extent)."""
         found = np.zeros((len(self.starts), self.extent))
         for row, weights, start, count in zip(found, self.weights, self.starts, self.counts, strict=True):
             row[start : start + count] = weights[:count]
@@ -120,19 +116,18 @@ def _resized(extent: int, size: int, interpolation: str, antialias: bool) -> Ban
     return Band(extent, np.ones((size, 1)), starts, np.ones_like(starts))
 
 
-def filtered(extent: int, weights: Any) -> Band:
-    """A correlation with a vector (taps,), or with one for each image, (images, taps); zeros outside."""
-    vectors = np.asarray(weights, "float64")
-    taps = vectors.shape[-1]
+def _filtered(extent: int, weights: Sequence[float]) -> Band:
+    """A correlation with a vector, zeros outside."""
+    taps = len(weights)
     first = np.arange(extent) - taps // 2
     starts = np.clip(first, 0, extent - 1)
     counts = np.clip(np.minimum(first + taps, extent) - starts, 0, None)
-    columns = (starts - first)[:, None] + np.arange(max(counts.max(initial=1), 1))
-    return Band(extent, vectors[..., np.minimum(columns, taps - 1)], starts, counts)
+    places = (starts - first)[:, None] + np.arange(max(counts.max(), 1))
+    return Band(extent, np.array(weights)[np.minimum(places, taps - 1)], starts, counts)
 
 
 #: by kind: the band of an extent and settings
-BANDS: dict[str, Callable[..., Band]] = {"resize": _resized, "move": _moved, "filter": filtered}
+BANDS: dict[str, Callable[..., Band]] = {"resize": _resized, "move": _moved, "filter": _filtered}
 
 
 @dataclass(frozen=True)
@@ -157,10 +152,9 @@ class Separable(Op):
         object.__setattr__(self, "extents", None if self.extents is None else tuple(self.extents))
         if any(each[0] not in BANDS for each in frozen):
             raise ValueError(f"Separable: expected filters of kinds {', '.join(BANDS)}, got {self.filters!r}")
-        for each in frozen:
-            if each[0] != "filter":
-                check("Separable: size", each[1], least=1)
-        if not len(self.axes) == len(frozen) == len(self.extents or frozen):
+        for kind, size, *_ in frozen:
+            check("Separable: size", len(size) if kind == "filter" else size, least=1)
+        if not len(set(self.axes)) == len(frozen) == len(self.extents or frozen) > 0:
             raise ValueError(f"Separable: expected a filter for each of axes {self.axes}, got {self.filters!r}")
 
     def infer(self, *inputs: Spec) -> Spec:

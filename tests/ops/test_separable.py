@@ -103,7 +103,6 @@ def test_runs_of_rows_that_are_alike():
     weights = np.array([[1.0, 2], [1, 2], [1, 2], [3, 4], [3, 4]])
     assert Band(9, weights, np.arange(5), np.full(5, 2)).same == (0, 3)
     assert Band(9, weights, np.array([0, 2, 4, 6, 7]), np.full(5, 2)).same == (3, 5)
-    assert Band(9, np.stack([weights, weights[::-1]]), np.arange(5), np.full(5, 2)).same == (0, 2)
 
 
 def test_bands_are_not_kept_for_ever():
@@ -117,5 +116,7 @@ def test_errors():
         ops.Separable((1,), (("resized", 3),))
     with pytest.raises(ValueError, match=r"expected a filter for each of axes \(1, 2\)"):
         ops.Separable((1, 2), (("filter", (1.0,)),))
+    with pytest.raises(ValueError, match=r"expected a filter for each of axes \(1, 1\)"):
+        ops.Separable((1, 1), (("filter", (1.0,)),) * 2)
     with pytest.raises(ValueError, match="axes: expected some of 2, got"):
         ops.Separable((2,), (("filter", (1.0,)),))(normal(2, 3))

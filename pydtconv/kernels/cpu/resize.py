@@ -1,18 +1,20 @@
-"""Pad and upsample: copies between strided views; bilinear upsampling goes through cext/nn/resize.c."""
+"""Pad and upsample: copies between strided views; bilinear upsampling goes through cext/image/bands.c."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pydtconv._ext import elem
-from pydtconv.dtypes import BFLOAT16
+from pydtconv._ext.image import Band
+from pydtconv.dtypes import real
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.cpu.shape import bind_fill, bind_narrow, bind_widen, outside
-from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, reduction_workspace, typed
+from pydtconv.kernels.cpu.rows import real_of
+from pydtconv.kernels.cpu.separable import bands_workspace, bind_bands, of_filter
+from pydtconv.kernels.cpu.shape import bind_fill, outside
+from pydtconv.kernels.cpu.strided import bind_copy, bind_reduce, reduction_workspace
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.resize import Pad, Upsample
@@ -79,13 +81,23 @@ class UpsampleKernel(Kernel[Upsample]):
         return x[(slice(None), *(slice(None), None) * len(self.op.size))]
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
-        if direction == "forward" or None in inputs[0].shape:
+        if None in inputs[0].shape:
             return 0
-        if self.op.interpolation != "nearest":
-            return 0 if inputs[0].dtype != BFLOAT16 else 4 * inputs[0].size * (1 + self.op.size[0] * self.op.size[1])
         n, *spatial, c = inputs[0].shape
+        if self.op.interpolation == "bilinear":
+            forward = direction == "forward"
+            x = inputs[0] if forward else self.op.infer(*inputs)
+            return bands_workspace(x, self._bands(spatial, forward, real(x.dtype))[1])
+        if direction == "forward":
+            return 0
         pairs = (extent for pair in zip(spatial, self.op.size, strict=True) for extent in pair)
         return reduction_workspace((n, *pairs, c), self._copies, inputs[0].dtype)
+
+    def _bands(self, extents: Sequence[Any], forward: bool, dtype: str) -> tuple[Band, Band]:
+        """The matrices of rows and columns, or their transposes; extents: of x."""
+        pairs = zip(extents, self.op.size, strict=True)
+        rows, columns = (of_filter(n, ("resize", n * times, "linear", False), not forward, dtype) for n, times in pairs)
+        return rows, columns
 
     @property
     def _copies(self) -> tuple[int, ...]:
@@ -98,7 +110,8 @@ class UpsampleKernel(Kernel[Upsample]):
             return nothing
         if self.op.interpolation == "nearest":
             return bind_copy(self._apart(x), self._repeated(y))
-        return partial(typed(elem.bilinear_forward, x.dtype), x, y, pixel_distance(x), pixel_distance(y))
+        bands = self._bands(x.shape[1:3], True, real_of(x).name)
+        return bind_bands(*bands, x, y, False, p.workspace)
 
     def backward(self, p: Pass) -> Call:
         dy, dx = p.dy[0], p.dx[0]
@@ -108,20 +121,8 @@ class UpsampleKernel(Kernel[Upsample]):
             return bind_reduce(
                 "sum", self._copies, self._repeated(dy), self._apart(dx), p.workspace, accumulate=p.adds(0)
             )
-        if dx.dtype == np.uint16:
-            return self._backward_in_float(p, dy, dx)
-        return partial(
-            typed(elem.bilinear_backward, dx.dtype), p.adds(0), dy, dx, pixel_distance(dy), pixel_distance(dx)
-        )
-
-    def _backward_in_float(self, p: Pass, dy: np.ndarray, dx: np.ndarray) -> Call:
-        """A pixel of dx is a sum of many terms: it is formed in float32, in the workspace, and rounded once."""
-        assert p.workspace is not None
-        numbers = p.workspace[: 4 * (dx.size + dy.size)].view(np.float32)
-        wide_dx, wide_dy = numbers[: dx.size].reshape(dx.shape), numbers[dx.size :].reshape(dy.shape)
-        spread = partial(elem.bilinear_backward["float"], p.adds(0), wide_dy, wide_dx, dy.shape[-1], dx.shape[-1])
-        before = [bind_widen(dx, wide_dx)] if p.adds(0) else []
-        return sequence([*before, bind_widen(dy, wide_dy), spread, bind_narrow(wide_dx, dx)])
+        bands = self._bands(dx.shape[1:3], False, real_of(dx).name)
+        return bind_bands(*bands, dy, dx, p.adds(0), p.workspace)
 
 
 def pixel_distance(x: np.ndarray) -> int:

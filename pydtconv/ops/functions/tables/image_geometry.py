@@ -106,7 +106,7 @@ def scale_and_translate(
         ("move", int(output_shape[d]), float(s), float(t), _METHODS[method], bool(antialias))
         for d, s, t in zip(spatial_dims, np.asarray(scale), np.asarray(translation), strict=True)
     ]
-    return Separable(tuple(d % len(x.shape) for d in spatial_dims), tuple(filters))(x)
+    return Separable(tuple(d % len(x.shape) for d in spatial_dims), tuple(filters))(x) if filters else x
 
 
 def _window(name: str, extent: int, before: Any, after: Any, target: Any) -> tuple[int, int, int]:
