@@ -89,8 +89,6 @@ typedef union {
 #define dtconv_binary_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, binary_backward, __VA_ARGS__)
 #define dtconv_copy(dtype, ...) DTCONV_RUN_EVERY(dtype, copy, __VA_ARGS__)
 #define dtconv_permute(dtype, ...) DTCONV_RUN_EVERY(dtype, permute, __VA_ARGS__)
-#define dtconv_bilinear_forward(...) DTCONV_7(bilinear_forward, __VA_ARGS__)
-#define dtconv_bilinear_backward(...) DTCONV_8(bilinear_backward, __VA_ARGS__)
 #define dtconv_dropout(...) DTCONV_6(dropout, __VA_ARGS__)
 #define dtconv_gaussian_noise(...) DTCONV_5(gaussian_noise, __VA_ARGS__)
 #define dtconv_random_window_forward(...) DTCONV_9(random_window_forward, __VA_ARGS__)
@@ -153,6 +151,7 @@ typedef union {
 #define dtconv_global_max_pool_backward(dtype, ...) DTCONV_RUN_EVERY(dtype, global_max_pool_backward, __VA_ARGS__)
 
 /* images */
+#define dtconv_take_samples(dtype, ...) DTCONV_RUN_EVERY(dtype, take_samples, __VA_ARGS__)
 #define dtconv_bands(dtype, ...) DTCONV_RUN_EVERY(dtype, bands, __VA_ARGS__)
 #define dtconv_bands_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, bands_workspace)(__VA_ARGS__)
 

@@ -1,4 +1,4 @@
-/* Images (n, h, w, c): filters along rows and columns.  No include guard: see dtconv_both.h.
+/* Images (n, h, w, c): filters along rows and columns, batches of samples.  No include guard: see dtconv_both.h.
  *
  * ldx, ldy, ... are the distances between two pixels.
  */
@@ -16,7 +16,17 @@ typedef struct {
     const int64_t *starts, *counts;
     const void *weights;
 } dtconv_band;
+
+/* What samples are made of in files and in arrays of users. */
+typedef enum {
+#define TYPE(NAME, type) DTCONV_OF_##NAME,
+#include "dtconv_sample_types.h"
+} dtconv_sample_type;
 #endif
+
+/* y (n, numbers) = rows order[i] of x, of a type that may be another one; order NULL: one after the other. */
+dtconv_status DT(take_samples)(dtconv_sample_type type, int64_t n, int64_t numbers, const int64_t *order, const void *x,
+                               elem *y);
 
 /* y (n, oh, ow, c) (+)= x (n, ih, iw, c) with each of its columns multiplied by `rows` (oh, ih), each of its rows by
  * `columns` (ow, iw); NULL: that axis stays as it is.  ih, iw: those of x. */

@@ -1,4 +1,4 @@
-"""Bindings of what is done to images (cext/include/dtconv_image.h).
+"""Bindings of what is done to images and to batches of samples (cext/include/dtconv_image.h).
 
 Images come as (pixels, c) views (see kernels/cpu/rows.py): pixels may lie apart, the channels of one not.  Those of
 bfloat16 are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
@@ -17,11 +17,29 @@ cdef extern from "dtconv_any.h" nogil:
         const int64_t *counts
         const void *weights
 
+    int dtconv_take_samples(...)
     size_t dtconv_bands_workspace(dtconv_dtype, ...)
     int dtconv_bands(...)
     size_t dtconv_sbands_of_bytes_workspace(const dtconv_band *columns, int64_t c)
     int dtconv_sbands_of_bytes(const dtconv_band *rows, const dtconv_band *columns, int64_t c, const uint8_t *x,
                                uint8_t *y, float *workspace)
+
+
+#: dtypes of samples; the rows of cext/include/dtconv_sample_types.h
+SAMPLES = ("uint8", "int8", "uint16", "int16", "int32", "int64", "float32", "float64")
+
+
+def take_samples(int type, str dtype, int64_t count, int64_t numbers, const int64_t[::1] order, x, y):
+    """y (count, numbers), of a dtype of images, = rows of x (samples, numbers); type: the index of x's dtype in SAMPLES.
+
+    Both are dense and come as bytes; order: the numbers of the rows, None for one after the other.
+    """
+    cdef const uint8_t[::1] samples = x
+    cdef uint8_t[::1] batch = y
+    cdef dtconv_dtype dtype_ = dtype_of(dtype)
+    cdef const int64_t *order_ = NULL if order is None else &order[0]
+    with nogil:
+        check(dtconv_take_samples(dtype_, type, count, numbers, order_, <const void *> &samples[0], <void *> &batch[0]))
 
 
 cdef class Band:

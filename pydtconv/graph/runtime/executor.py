@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
-from pydtconv.dtypes import BFLOAT16, real
+from pydtconv.dtypes import real
 from pydtconv.graph.compiler import build_plan
 from pydtconv.graph.ir.graph import Graph, Tensor
 from pydtconv.graph.plan import Plan
@@ -20,14 +20,12 @@ from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.kept import Kept, key_of, variables_of
 from pydtconv.graph.runtime.labels import Labels
 from pydtconv.graph.runtime.memory import Memory
-from pydtconv.graph.runtime.rows import Rows
+from pydtconv.graph.runtime.rows import copy_samples
 from pydtconv.graph.runtime.scratch_file import TransferError
 from pydtconv.graph.runtime.undo import Undo
 from pydtconv.hooks import as_result
-from pydtconv.kernels.base import Call, Pass, RunState
-from pydtconv.kernels.lookup import find
+from pydtconv.kernels.base import Call, RunState
 from pydtconv.ops.base import spec_of
-from pydtconv.ops.shape import Cast
 from pydtconv.support.random import next_seed
 
 #: first runs of a plan with offload whose steps are timed; two, where one takes LONG seconds or more
@@ -135,13 +133,8 @@ class Executor:
         if self._launcher is not None:
             self._labels.check(name, value)
             self.memory.device.put(target, np.ascontiguousarray(value, target.dtype))
-        elif graph.inputs[name].dtype == BFLOAT16:
-            numbers = np.require(value, np.float32, "C")
-            find(Cast(BFLOAT16), graph.device, numbers.dtype.name).forward(Pass(x=[numbers], y=[target]))()
-        elif isinstance(value, Rows):
-            value.copy_into(target)
         else:
-            np.copyto(target, value, casting="unsafe")
+            copy_samples(value, target, graph.inputs[name].dtype)
 
     def _check(self, inputs: Mapping[str, Any]) -> None:
         missing = [name for name in self._inputs if name not in inputs]

@@ -6,8 +6,15 @@ from typing import Any
 
 import numpy as np
 
-#: bytes that are gathered at a time where they are converted on the way
+from pydtconv._ext import image
+from pydtconv.dtypes import BFLOAT16, to_bits
+from pydtconv.kernels.registry import IMAGES
+
+#: bytes that are gathered at a time where they are converted on the way by NumPy
 PIECE = 1 << 20
+#: numbers up to which NumPy, on one thread, is as fast
+_FEW = 1 << 18
+_TYPES = {name: number for number, name in enumerate(image.SAMPLES)}
 
 
 class Rows:
@@ -52,3 +59,28 @@ class Rows:
         for start in range(0, len(self.order), count):
             part = slice(start, start + count)
             np.copyto(target[part], self.array[self.order[part]], casting="unsafe")
+
+
+def copy_samples(value: Any, target: np.ndarray, dtype: str) -> None:
+    """Copies an array, or `Rows`, to an array of its shape and of this dtype; bfloat16 is uint16, its bits.
+
+    From most dtypes to those of images it is one pass in C, on several threads.
+    """
+    rows = value if isinstance(value, Rows) else None
+    array = value if rows is None else rows.array
+    in_c = target.size > (0 if dtype == BFLOAT16 else _FEW) and dtype in IMAGES and isinstance(array, np.ndarray)
+    if in_c and array.flags.c_contiguous and target.flags.c_contiguous and array.dtype.name in _TYPES:
+        order = None if rows is None else np.ascontiguousarray(rows.order, np.int64)
+        count = 1 if rows is None else len(target)
+        kind = _TYPES[array.dtype.name]
+        image.take_samples(kind, dtype, count, target.size // count, order, _bytes(array), _bytes(target))
+    elif dtype == BFLOAT16:
+        target[...] = to_bits(np.asarray(value))
+    elif rows is not None:
+        rows.copy_into(target)
+    else:
+        np.copyto(target, value, casting="unsafe")
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
