@@ -8,26 +8,33 @@
 #include "dtconv_nn_pooling.h"
 #include "norm_common.h"
 
-enum { PIXELS = 64 }; /* summed before their sum is added to the total */
+/* PIXELS: summed before their sum is added to the total. */
+enum { PIXELS = 64, FEW = 8 };
 
 dtconv_status DT(global_average_pool_forward)(int64_t n, int64_t pixels, int64_t c, const elem *x, int64_t ldx, elem *y,
                                               int64_t ldy) {
     const real share = (real)(1.0 / (double)pixels);
+    /* pixels of few channels go together, as one of many */
+    const int64_t together = ldx == c && c <= FEW ? STRIP / c : 1, channels = c * together, groups = pixels / together;
 #pragma omp parallel for collapse(2) schedule(dynamic, 1) num_threads(dtconv_threads_to_move(n * pixels * c))
     for (int64_t b = 0; b < n; b++)
-        for (int64_t j0 = 0; j0 < c; j0 += STRIP) {
+        for (int64_t j0 = 0; j0 < channels; j0 += STRIP) {
             real total[STRIP], sum[STRIP];
-            const int64_t width = min_i64(STRIP, c - j0);
+            const int64_t width = min_i64(STRIP, channels - j0), own = min_i64(width, c);
+            const elem *first = x + b * pixels * ldx + j0;
             for (int64_t j = 0; j < width; j++) total[j] = 0;
-            for (int64_t block = 0; block < pixels; block += PIXELS) {
+            for (int64_t block = 0; block < groups; block += PIXELS) {
                 for (int64_t j = 0; j < width; j++) sum[j] = 0;
-                for (int64_t i = block; i < min_i64(pixels, block + PIXELS); i++) {
-                    const elem *xi = x + (b * pixels + i) * ldx + j0;
+                for (int64_t i = block; i < min_i64(groups, block + PIXELS); i++) {
+                    const elem *xi = first + i * together * ldx;
                     for (int64_t j = 0; j < width; j++) sum[j] += widen(xi[j]);
                 }
                 for (int64_t j = 0; j < width; j++) total[j] += sum[j];
             }
-            for (int64_t j = 0; j < width; j++) y[b * ldy + j0 + j] = narrow(total[j] * share);
+            for (int64_t j = own; j < width; j++) total[j % c] += total[j];
+            for (int64_t i = groups * together; i < pixels; i++)
+                for (int64_t j = 0; j < own; j++) total[j] += widen(first[i * ldx + j]);
+            for (int64_t j = 0; j < own; j++) y[b * ldy + j0 + j] = narrow(total[j] * share);
         }
     return DTCONV_OK;
 }

@@ -74,7 +74,9 @@ def test_adaptive_pools(shape, output_size):
     )
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 9, 9, 1), (2, 5, 17), (1, 2, 2, 2, 300)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 4, 5), (3, 31, 23, 3), (3, 9, 9, 1), (1, 2100, 8), (2, 5, 17), (1, 2, 2, 2, 300)], ids=str
+)
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_global_pools(shape, keepdims):
     axes = tuple(range(1, len(shape) - 1))
