@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from pydtconv.images.steps import affine, change, places
+
 FILL_MODES = ("constant", "nearest", "reflect", "wrap")
 
 
@@ -32,43 +34,22 @@ def affine_matrix(
 def sample(image: np.ndarray, matrix: np.ndarray, fill_mode: str, cval: float, order: int) -> np.ndarray:
     """image (h, w, c) at the places that the matrix gives for each pixel; order: 0 the nearest pixel, 1 bilinear."""
     h, w = image.shape[:2]
-    rows, columns = np.mgrid[:h, :w].astype(np.float64)
-    places = [m[0] * rows + m[1] * columns + m[2] for m in matrix]
-    outside = np.zeros((h, w), bool)
-    if fill_mode == "constant":
-        for place, extent in zip(places, (h, w), strict=True):
-            outside |= (place < 0) | (place > extent - 1)
+    x = np.asarray(image, "float64" if image.dtype == np.float64 else "float32")[None]
+    if fill_mode in ("nearest", "reflect"):
+        transform = np.array([[*matrix[1, [1, 0, 2]], *matrix[0, [1, 0, 2]], 0, 0]])  # of columns, then of rows
+        return change(x, affine(1, transform, order, fill_mode, 0))[0].astype(image.dtype, copy=False)
+    # SciPy's "constant" is so for all places outside, also beside the border; its "wrap" has a period that is one less
+    row, column = np.arange(h)[:, None], np.arange(w)
+    where = np.stack([m[0] * row + m[1] * column + m[2] for m in matrix])
+    last = np.array([h - 1, w - 1])[:, None, None]
+    outside = ((where < 0) | (where > last)).any(0) if fill_mode == "constant" else np.zeros((h, w), bool)
     if fill_mode == "wrap":
-        places = [_wrapped(place, max(extent - 1, 1)) for place, extent in zip(places, (h, w), strict=True)]
-    if order == 0:
-        near = [np.floor(place + 0.5).astype(np.int64) for place in places]
-        found = image[_inside(near[0], h, fill_mode), _inside(near[1], w, fill_mode)].astype(np.float64)
-    else:
-        found = _bilinear(image, places, fill_mode)
+        where = _wrapped(where, np.maximum(last, 1))
+    found = change(x, places([where], order, "nearest", 0))[0].astype(image.dtype, copy=False)
     found[outside] = cval
-    return found.astype(image.dtype)
-
-
-def _wrapped(place: np.ndarray, span: int) -> np.ndarray:
-    """Places outside of 0..span moved into it by multiples of span, as SciPy's mode "wrap" does."""
-    return np.where(place < 0, span - -place % span, np.where(place > span, place % span, place))
-
-
-def _bilinear(image: np.ndarray, places: list[np.ndarray], fill_mode: str) -> np.ndarray:
-    h, w = image.shape[:2]
-    low = [np.floor(place).astype(np.int64) for place in places]
-    found = np.zeros(image.shape, np.float64)
-    for down in (0, 1):
-        for right in (0, 1):
-            weight = np.abs(1 - down - (places[0] - low[0])) * np.abs(1 - right - (places[1] - low[1]))
-            pixel = image[_inside(low[0] + down, h, fill_mode), _inside(low[1] + right, w, fill_mode)]
-            found += weight[..., None] * pixel
     return found
 
 
-def _inside(index: np.ndarray, extent: int, fill_mode: str) -> np.ndarray:
-    """The pixel that stands for one outside of the image."""
-    if fill_mode == "reflect":
-        index = index % (2 * extent)
-        return np.where(index < extent, index, 2 * extent - 1 - index)
-    return np.clip(index, 0, extent - 1)
+def _wrapped(place: np.ndarray, span: np.ndarray) -> np.ndarray:
+    """Places outside of 0..span moved into it by multiples of span, as SciPy's mode "wrap" does."""
+    return np.where(place < 0, span - -place % span, np.where(place > span, place % span, place))

@@ -7,12 +7,18 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers
-from pydtconv.preprocessing.affine import affine_matrix, sample
+from pydtconv.preprocessing.affine import FILL_MODES, affine_matrix, sample
 from pydtconv.preprocessing.image import ImageDataGenerator
 from tests.real_keras import import_keras
 
 RNG = np.random.default_rng(0)
 IMAGES = (RNG.random((12, 10, 8, 3)) * 255).astype("float32")
+
+TOLERANCES = {
+    "float16": {"rtol": 1e-3, "atol": 0.1},
+    "float32": {"rtol": 1e-5, "atol": 1e-3},
+    "float64": {"rtol": 1e-9},
+}
 
 
 def theirs():
@@ -87,17 +93,19 @@ def test_sampling_is_that_of_pytorch(fill_mode):
     np.testing.assert_allclose(found, expected[0].permute(1, 2, 0).numpy(), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.parametrize("fill_mode", FILL_MODES)
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("moved", [{"ty": 1}, {"tx": -3, "ty": 7}, {"theta": 25, "tx": 1.5, "zx": 0.8, "zy": 2.3}])
-def test_wrapping_is_that_of_scipy(moved, order):
+def test_sampling_is_that_of_scipy(moved, order, fill_mode):
     ndimage = pytest.importorskip("scipy.ndimage")
-    matrix = affine_matrix(10, 8, **moved)
-    found = sample(IMAGES[0], matrix, "wrap", 0, order)
-    expected = [
-        ndimage.affine_transform(IMAGES[0, ..., i], matrix[:, :2], matrix[:, 2], order=order, mode="wrap")
-        for i in range(IMAGES.shape[-1])
-    ]
-    np.testing.assert_allclose(found, np.stack(expected, -1), rtol=1e-4, atol=1e-3)
+    matrix, settings = affine_matrix(10, 8, **moved), {"order": order, "mode": fill_mode, "cval": 7}
+    for dtype, c in (("float16", 2), ("float32", 3), ("float64", 1)):
+        image = IMAGES[0, ..., :c].astype(dtype)
+        found = sample(image, matrix, fill_mode, 7, order)
+        channels = np.moveaxis(image, -1, 0).astype("float64")
+        expected = [ndimage.affine_transform(x, matrix[:, :2], matrix[:, 2], **settings) for x in channels]
+        assert (found.dtype, found.shape) == (image.dtype, image.shape)
+        np.testing.assert_allclose(found, np.stack(expected, -1), **TOLERANCES[dtype])
 
 
 def test_wrapping_keeps_what_is_inside():
