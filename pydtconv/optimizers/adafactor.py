@@ -78,6 +78,7 @@ class Adafactor(Optimizer):
             c.assign(beta * c.value + (1 - beta) * squares.mean(-2))
             rows = r.value / r.value.mean(-1, keepdims=True)
             np.multiply(rows[..., None], c.value[..., None, :], out=v)
+            np.maximum(v, np.finfo(v.dtype).tiny, out=v)  # the product of a row and a column without gradients is 0
         else:
             v[...] = beta * v + (1 - beta) * squares
         update = gradient / np.sqrt(v)

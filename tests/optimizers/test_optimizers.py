@@ -474,3 +474,16 @@ def test_pairs_in_the_wrong_order_are_told():
     variable = variables()[0]
     with pytest.raises(TypeError, match=r"expected pairs \(gradient, variable\), got array"):
         optimizers.SGD().apply_gradients([(variable, np.zeros(variable.shape))])
+
+
+@pytest.mark.parametrize("name", [name for name in optimizers.__all__ if name[0].isupper() and name != "Optimizer"])
+def test_units_without_gradients_stay_finite(name):
+    """A row and a column of a matrix without gradients, as those of units that are never active."""
+    value = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    gradient = value.copy()
+    gradient[1] = gradient[:, 2] = 0
+    inner = [optimizers.SGD()] if name == "LossScaleOptimizer" else []
+    optimizer, variable = getattr(optimizers, name)(*inner), Variable(value)
+    for _ in range(2):
+        optimizer.apply([gradient], [variable])
+    assert np.isfinite(np.asarray(variable.value)).all()
