@@ -23,19 +23,9 @@ from pydtconv.cli.errors import CommandError, UsageError
 if TYPE_CHECKING:
     from pydtconv.cli.parser import Parser
 
-COMMANDS = ("demo", "run", "train", "evaluate", "summary", "plan", "tune", "simulate", "doctor")
+COMMANDS = ("demo", "run", "train", "evaluate", "predict", "models", "summary", "plan", "tune", "simulate", "doctor")
 
-_DESCRIPTION = """\
-Trains convolutional networks on CPUs, from Keras-style scripts.
-
-  pydtconv demo               watch a CNN learn handwritten digits; nothing is downloaded
-  pydtconv run script.py      run a Keras script as it is: `keras` and `tensorflow.keras` are pydtconv in it
-  pydtconv train              train a network of the zoo: --model resnet34 --dataset cifar10
-  pydtconv plan               see what a training step runs and how much memory it takes
-  pydtconv tune               find the fastest convolution algorithms for a network on this machine
-  pydtconv simulate           predict how training scales over many ranks and a network between them
-  pydtconv doctor             see what pydtconv found on this machine, and how fast it is
-"""
+_DESCRIPTION = "Trains convolutional networks on CPUs, from Keras-style scripts."
 _ENVIRONMENT = """\
 environment:
   PYDTCONV_NUM_THREADS   threads of every kernel (default: OMP_NUM_THREADS, else the cores of this process)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import Parser
 
 
-def add_arguments(parser: Parser) -> None:
+def add_arguments(parser: Any) -> None:
     parser.add_argument("--checkpoint", metavar="FOLDER", help="write checkpoints of all of training into this folder")
     parser.add_argument("--save-every", type=int, metavar="STEPS", help="steps between two (default: an epoch)")
     parser.add_argument("--keep", type=int, metavar="K", help="how many stay, the last ones (default: 3)")

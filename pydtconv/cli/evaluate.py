@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import networks, processes
+from pydtconv.cli import data, networks, processes
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser
 
@@ -19,7 +19,7 @@ def add_arguments(parser: Parser) -> None:
     networks.add_weights(parser)
     networks.add_variant(parser)
     networks.add_precision(parser)
-    networks.add_data(parser)
+    data.add_arguments(parser)
     networks.add_device(parser)
     processes.add_arguments(parser, gradients=False)
 
@@ -30,12 +30,12 @@ def run(args: Any) -> int:
     processes.start(args)
     networks.prepare(args)
     networks.use_device(args)
-    _, test, shape, classes = networks.load(args, training=False)
-    model = networks.scaled(networks.build(args, shape, classes), shape)
+    found = data.load(args, training=False)
+    model = networks.scaled(networks.build(args, found.shape, found.classes), found.shape)
     model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     if args.data:
-        loss, accuracy = model.evaluate(test)
+        loss, accuracy = model.evaluate(found.test)
     else:
-        loss, accuracy = model.evaluate(test[0], networks.labels(test[1]), batch_size=args.batch_size)
+        loss, accuracy = model.evaluate(*found.test, batch_size=args.batch_size)
     print(f"test loss {loss:.4f}, test accuracy {accuracy:.4f}")
     return 0

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
+import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from pydtconv.cli import run_files
 from pydtconv.cli.errors import UsageError
 from pydtconv.suggest import did_you_mean, one_of
 from pydtconv.support.sizes import as_bytes
@@ -55,19 +59,39 @@ def mebibytes(text: str) -> float:
         raise argparse.ArgumentTypeError(told) from None
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Paragraphs are wrapped; lines that begin with spaces stay lines, whose second column is wrapped."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        found = []
+        for line in re.sub(r"(?<=\S)\n(?=\S)", " ", text.strip()).split("\n"):
+            column = re.match(r" +(\S+(?: \S+)* {2,})?", line)
+            found.append(textwrap.fill(line, width, subsequent_indent=" " * (column.end() if column else 0)))
+        return "\n".join(found) + "\n"
+
+
 class Parser(argparse.ArgumentParser):
     """Plain-text help, no abbreviations, and near names in errors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("formatter_class", _Help)
         kwargs.setdefault("allow_abbrev", False)
         super().__init__(*args, **kwargs)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        known, unknown = self.parse_known_args(args, namespace)
+        given = list(sys.argv[1:] if args is None else args)
+        command = self._subparser(given[0]) if given else None
+        if command is not None:
+            try:
+                given[1:] = run_files.expanded(given[1:], command._actions)
+            except (OSError, ValueError) as error:
+                command.error(f"--config: {error}")
+        known, unknown = self.parse_known_args(given, namespace)
         if unknown:
-            parser = self._subparser(getattr(known, "command", None)) or self
+            parser = command or self
             parser.error(_unknown(unknown[0], parser))
+        if command is not None:
+            known.options = run_files.given(known, command._actions)
         return known
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:

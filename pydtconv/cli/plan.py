@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import networks, training
+from pydtconv.cli import finetuning, networks, training
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
 
@@ -19,6 +19,7 @@ def add_arguments(parser: Parser) -> None:
     networks.add_shape(parser)
     parser.add_argument("--batch-size", type=whole(1), default=64, help="images in a step (default: 64)")
     training.add_arguments(parser)
+    finetuning.add_freeze(parser)
     parser.add_argument(
         "--offload",
         metavar="FOLDER",
@@ -38,13 +39,15 @@ def run(args: Any) -> int:
     networks.check_picture("--picture", args.picture)
     networks.prepare(args)
     training.prepare(args)
+    finetuning.share_of(args.freeze)
     try:
         offloading.of_plan(args.offload, networks.limit(args))
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None
     shape, split = networks.shape_of(args), networks.split(args)
     network = networks.build(args, shape, args.classes)
-    model = training.compiled(network, shape, training.optimizer(args.optimizer, 0.01), args.augment, split)
+    finetuning.freeze(network, args.freeze)
+    model = training.compiled(network, shape, training.optimizer(args.optimizer, 0.01, ema=args.ema), args, split)
     try:
         plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump, offload=args.offload)
         print(plan)

@@ -36,6 +36,42 @@ def plot_learning_curve(history: Any, path: str | os.PathLike[str], title: str =
     return str(save_figure(picture, path, 120))
 
 
+def plot_confusion_matrix(counts: Any, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> str:
+    """Draws how many samples of each class (rows) are taken for which (columns) into an image file.
+
+    counts: integers (classes, classes).  names: of the classes; numbers are written into up to 20.
+    Returns the absolute path.  Raises ImportError when matplotlib is missing.
+    """
+    classes = len(counts)
+    side = max(3.2, min(0.45 * classes + 1.6, 16))
+    picture = figure_class("plot_confusion_matrix")(figsize=(side + 0.8, side), layout="constrained")
+    axes = picture.subplots()
+    picture.colorbar(axes.imshow(counts, cmap="Blues", vmin=0), ax=axes, shrink=0.8)
+    axes.set_xlabel("taken for")
+    axes.set_ylabel("class")
+    if names is not None:
+        axes.set_xticks(range(classes), names, rotation=90)
+        axes.set_yticks(range(classes), names)
+    for row in range(classes if classes <= 20 else 0):
+        for column, count in enumerate(counts[row]):
+            colour = "white" if 2 * count > counts.max() else "black"
+            axes.text(column, row, str(count), ha="center", va="center", color=colour)
+    return str(save_figure(picture, path, 120))
+
+
+def plot_learning_rates(rates: Any, losses: Any, best: float, path: str | os.PathLike[str]) -> str:
+    """Draws losses over learning rates, with the best one marked, into an image file.  Returns the absolute path."""
+    picture = figure_class("plot_learning_rates")(figsize=(4.8, 3.6), layout="constrained")
+    axes = picture.subplots()
+    axes.semilogx(rates, losses)
+    axes.axvline(best, color="black", linestyle="--", label=f"{best:.1e}")
+    axes.set_xlabel("learning rate")
+    axes.set_ylabel("loss")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return str(save_figure(picture, path, 120))
+
+
 def save_figure(figure: Any, path: str | os.PathLike[str], dpi: int) -> Path:
     """Writes a picture whole or not at all; its suffix says the format.  Returns the absolute path.
 

@@ -36,14 +36,21 @@ def test_help_names_every_command_and_variable(capsys):
         assert name in text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_a_summary_and_help(command, capsys):
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_command_has_a_summary_and_help(command, capsys, monkeypatch):
+    """In 80 columns; a command and an option are told of once."""
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as error:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert error.value.code == 0
     text = capsys.readouterr().out
     assert f"usage: pydtconv {command}" in text
     assert len(text.splitlines()) > 6
+    assert max(map(len, text.splitlines())) <= 80
+    listed = text.partition("\noptions:")[2]
+    heads = re.findall(r"^(?: {2}(--[\w-]+)| {4}(\w+) )", listed, re.M)
+    assert len(heads) == len(set(heads))
+    assert command or [name for _, name in heads if name] == list(COMMANDS)
 
 
 def test_version(capsys):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pydtconv import Model, applications, config, datasets
-from pydtconv.cli import build_parser, main, simulate
+from pydtconv.cli import build_parser, main, searches, simulate
 from pydtconv.conv import ConvProblem, tuning
 from pydtconv.graph import disk_speed
-from pydtconv.utils import clear_session, set_random_seed
+from pydtconv.utils import PyDataset, clear_session, save_img, set_random_seed
 
 #: flags whose effect is on several processes, or that measure this machine
 ELSEWHERE = {
@@ -31,6 +31,8 @@ BASE = {
     "evaluate": ["--model", "mlp", "--dataset", "digits", "--samples", "12", "--weights", "old.weights.h5"],
     "simulate": ["--model", "mlp", "--ranks", "1,2", "--batch-per-rank", "4"],
     "tune": ["--model", "unet", "--image-size", "16"],
+    "models": ["mlp"],
+    "predict": ["photos", "--model", "mlp", "--weights", "old.weights.h5", "--classes", "10", "--image-size", "8"],
 }
 #: what is said where a flag changes nothing
 NOTHING = "changes nothing"
@@ -46,6 +48,11 @@ REDUCTION = {
     "--wire": (["--no-distribution", "--wire", "bfloat16"], NOTHING),
     "--check-gradients": (["--check-gradients"], NOTHING),
 }
+STEP = {
+    "--optimizer": ["adam"], "--augment": [], "--randaugment": [], "--mixup": ["0.2"], "--label-smoothing": ["0.1"],
+    "--loss": ["mean_squared_error"], "--ema": [], "--freeze": ["0.5"], "--memory-limit": ["1"],
+    "--workspace-limit": ["0"],
+}  # fmt: skip
 PRECISE = {"--dtype": ["float64"], "--variant": ["CGT"], "--matmul-precision": ["medium"], "--device": ["gpu:77"]}
 DATA = {
     "--data": (["--data", "photos"], "expected one of them"),
@@ -61,14 +68,19 @@ FLAGS = {
     "demo": {"--epochs": ["3"], "--batch-size": ["8"], "--output": ["other.png"], "--seed": ["2"]},
     "summary": {"--model": ["resnet20"], "--dtype": ["float64"], **SHAPE},
     "plan": {
-        "--model": ["mlp"], **PRECISE, **SHAPE, "--batch-size": ["2"], "--optimizer": ["adam"], "--augment": [],
-        "--memory-limit": ["1"], "--split": ["0.5:2x2:exact"], "--workspace-limit": ["0"], "--picture": ["plan.svg"],
+        "--model": ["mlp"], **PRECISE, **SHAPE, **STEP, "--batch-size": ["2"], "--split": ["0.5:2x2:exact"],
+        "--picture": ["plan.svg"],
         "--dump": ["graphs"], "--offload": (["--offload"], "expected memory_limit too"),
     },
     "train": {
         "--model": ["smallvgg16"], **PRECISE, **DATA, **ON_RANKS, **REDUCTION, "--weights": ["old.weights.h5"],
-        "--epochs": ["3"], "--optimizer": ["adam"], "--augment": [], "--memory-limit": ["1"], "--learning-rate": ["1"],
-        "--split": ["0.5:2x2"], "--workspace-limit": ["0"], "--weight-decay": ["0.1"], "--base-batch-size": ["2"],
+        **STEP, "--epochs": ["3"], "--learning-rate": ["1"], "--schedule": ["step"], "--early-stopping": ["2"],
+        "--steps-per-epoch": ["1"], "--pretrained": ["old.weights.h5"], "--head-epochs": ["1"],
+        "--synthetic": (["--synthetic", "4"], "expected neither --data nor --dataset"), "--validation-split": ["0.5"],
+        "--metrics": ["mean_squared_error"], "--csv": ["epochs.csv"], "--tensorboard": ["there"],
+        "--confusion-matrix": ["matrix.png"], "--config": ["run.toml"], "--find-learning-rate": ["rates.png"],
+        "--find-batch": (["--find-batch"], "expected --memory-limit too"),
+        "--split": ["0.5:2x2"], "--weight-decay": ["0.1"], "--base-batch-size": ["2"],
         "--warmup-epochs": (["--warmup-epochs", "1"], "expected --base-batch-size too"), "--offload": ["there"],
         "--tune": ["1"], "--checkpoint": ["saved"], "--save-every": (["--save-every", "2"], "expected --checkpoint"),
         "--keep": (["--keep", "2"], "expected --checkpoint"), "--resume": (["--resume"], "expected --checkpoint"),
@@ -83,6 +95,12 @@ FLAGS = {
         "--mesh": (["--mesh", "batch=2"], NOTHING), "--ranks-per-host": (["--ranks-per-host", "2"], NOTHING),
         "--memory-limit": (["--memory-limit", "1"], NOTHING), "--picture": ["other.png"],
         "--no-sync-batchnorm": (["--no-sync-batchnorm"], NOTHING),
+    },
+    "models": {"--batch-size": ["2"], "--image-size": ["8"], "--classes": ["7"]},
+    "predict": {
+        **PRECISE, "--model": ["smallvgg16"], "--weights": ["other.weights.h5"], "--image-size": ["9"],
+        "--classes": ["7"], "--batch-size": ["2"], "--top": ["2"], "--csv": ["found.csv"],
+        "--trained": (["--trained", "nope.toml"], "--trained: .*nope.toml"),
     },
     "tune": {
         "--model": ["resnet20"], **PRECISE, **SHAPE, "--image-size": ["32"], "--batch-size": ["2"], "--threads": ["1"],
@@ -115,13 +133,25 @@ def described(value):
         weights = hashlib.md5(b"".join(np.asarray(w).tobytes() for w in value.get_weights())).hexdigest()
         optimizer = value.optimizer.get_config() if value.optimizer else None
         names = [type(layer).__name__ for layer in value.layers]
-        return repr((value.count_params(), names, value.layers[-1].dtype, optimizer, value.split, weights))
+        return repr(
+            (
+                value.count_params(),
+                len(value.trainable_variables),
+                names,
+                value.layers[-1].dtype,
+                optimizer,
+                value.split,
+                weights,
+            )
+        )
     if isinstance(value, np.ndarray):
         return repr((value.shape, value.dtype, hashlib.md5(value.tobytes()).hexdigest()))
     if isinstance(value, (list, tuple)):
         return [described(each) for each in value]
     if isinstance(value, argparse.Namespace):
         return repr(value.steps)
+    if isinstance(value, PyDataset):
+        return repr((type(value).__name__, len(value)))
     plain = isinstance(value, (int, float, str, type(None), ConvProblem))
     return repr(value) if plain else type(value).__name__
 
@@ -161,7 +191,19 @@ def seen(monkeypatch, tmp_path, capsys, profile):
     def timed(model, args, images):
         return dataclasses.replace(profile, batch_size=images)
 
-    history = types.SimpleNamespace(history={"accuracy": [0.5], "val_accuracy": [0.5]})
+    def through(name):
+        method = getattr(Model, name)
+
+        def call(self, *args, **kwargs):
+            notes.append((name, [described(each) for each in args], {k: described(v) for k, v in kwargs.items()}))
+            return method(self, *args, **kwargs)
+
+        return call
+
+    history = types.SimpleNamespace(history={"accuracy": [0.5], "val_accuracy": [0.5], "val_loss": [1.0]})
+    monkeypatch.setattr(searches, "losses_over_rates", noted("rates", (np.geomspace(0.1, 1, 9), np.arange(9.0))))
+    monkeypatch.setattr(Model, "compile", through("compile"))
+    monkeypatch.setattr(Model, "predict", through("predict"))
     monkeypatch.setattr(datasets.digits, "load_data", data(256))
     monkeypatch.setattr(datasets.fashion_mnist, "load_data", data(99))
     monkeypatch.setattr(Model, "fit", noted("fit", history))
@@ -175,10 +217,17 @@ def seen(monkeypatch, tmp_path, capsys, profile):
         folder.mkdir()
         monkeypatch.chdir(folder)
         rng = np.random.default_rng(0)
+        (folder / "run.toml").write_text("epochs = 3\n")
+        channels = 1
+        if argv[0] == "predict":
+            channels = 3
+            (folder / "photos").mkdir()
+            for i in range(3):
+                save_img(folder / "photos" / f"{i}.png", rng.integers(0, 256, (8, 8, 3)))
         for seed in ("old", "other"):
             config.set_dtype_policy("float32")
             set_random_seed(len(seed))
-            applications.build("mlp", (8, 8, 1), 10).save_weights(f"{seed}.weights.h5")
+            applications.build("mlp", (8, 8, channels), 10).save_weights(f"{seed}.weights.h5")
         clear_session(free_memory=False)
         set_random_seed(1)
         notes.clear()
@@ -196,7 +245,7 @@ def seen(monkeypatch, tmp_path, capsys, profile):
     return lambda name, argv: look(tmp_path / name, argv)
 
 
-SLOW = ("plan", "train", "simulate", "tune")
+SLOW = ("plan", "train", "simulate", "tune", "predict")
 
 
 @pytest.mark.parametrize(
@@ -265,17 +314,34 @@ WRONG = {
     "--threads": ("0", "threads: expected"),
     "--seconds": ("0", "--seconds: expected a number above 0"),
     "--bucket-size": ("0", "--bucket-size: expected MiB above 0"),
+    "--pretrained": ("nope.h5", "--pretrained: expected a file, found none at 'nope.h5'; did you mean note.h5"),
+    "--freeze": ("2", "--freeze: expected a share from 0 to 1, or the name of a layer, got 2"),
+    "--loss": ("mean_square_error", "--loss: unknown loss 'mean_square_error'; did you mean mean_squared_error"),
+    "--label-smoothing": ("1", "--label-smoothing: expected a share from 0 to below 1, got 1"),
+    "--optimizer": ("adm", "--optimizer: unknown optimizer 'adm'; did you mean adam"),
+    "--ema": ("1", "--ema: expected a momentum from 0 to below 1, got 1"),
+    "--metrics": ("acuracy", "--metrics: .*'acuracy'"),
+    "--csv": ("file/table.csv", "--csv: cannot be written"),
+    "--tensorboard": ("file/events", "--tensorboard: .*Not a directory|File exists"),
+    "--confusion-matrix": ("file/matrix.png", "--confusion-matrix: .*Not a directory|File exists"),
+    "--find-learning-rate": ("file/rates.png", "--find-learning-rate: .*Not a directory|File exists"),
+    "--find-batch": (None, "--find-batch: expected --memory-limit too"),
+    "--config": ("nope.toml", "--config: .*nope.toml"),
+    "--trained": ("nope.toml", "--trained: .*nope.toml"),
+    "--validation-split": ("1", "--validation-split: expected a share between 0 and 1, got 1"),
+    "--synthetic": ("4", "--synthetic: expected neither --data nor --dataset"),
     "--no-sync-batchnorm": (None, None),  # which depends on the network
     "--dump": (None, None),
 }
 #: said by the parser, which knows what each of these takes
 PARSED = {
-    "--image-size", "--channels", "--classes", "--batch-size", "--samples", "--epochs", "--optimizer", "--seed",
-    "--wire", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit",
+    "--image-size", "--channels", "--classes", "--batch-size", "--samples", "--epochs", "--seed",
+    "--wire", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit", "--schedule",
+    "--early-stopping", "--steps-per-epoch", "--head-epochs", "--mixup", "--top",
 }  # fmt: skip
 SWITCHES = {
-    "--augment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory", "--check-gradients",
-    "--calibrate", "--again", "--neighbour", "--quick", "-m",
+    "--augment", "--randaugment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory",
+    "--check-gradients", "--calibrate", "--again", "--neighbour", "--quick", "-m",
 }  # fmt: skip
 
 

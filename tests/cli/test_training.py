@@ -12,8 +12,16 @@ from pydtconv.cli import main, networks, training
 
 #: the smallest images of networks whose smallest are larger than 32x32
 SIZES = {"inceptionv3": 75, "inceptionresnetv2": 75, "xception": 71}
-FAST = [("mlp", name) for name in training.OPTIMIZERS] + [("resnet20", "momentum")]
-OPTIONS = [["--augment"], ["--split", "0.5:2x2:exact"], ["--memory-limit", "1GB"], ["--dtype", "mixed_bfloat16"]]
+FAST = [("mlp", name) for name in training.optimizers_by_name()] + [("resnet20", "momentum")]
+OPTIONS = [
+    ["--ema"],
+    ["--freeze", "0.5"],
+    ["--label-smoothing", "0.1"],
+    ["--augment"],
+    ["--split", "0.5:2x2:exact"],
+    ["--memory-limit", "1GB"],
+    ["--dtype", "mixed_bfloat16"],
+]
 
 
 class Stopped(BaseException):
@@ -80,9 +88,11 @@ NETWORKS = [name for name in applications.names() if applications.axes(name) == 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("network", "optimizer"), [*zip(NETWORKS, itertools.cycle(training.OPTIMIZERS), strict=False)])
+@pytest.mark.parametrize(
+    ("network", "optimizer"), [*zip(NETWORKS, itertools.cycle(training.optimizers_by_name()), strict=False)]
+)
 def test_every_network(planned_and_trained, monkeypatch, network, optimizer):
-    """Without running them: the model that `train` compiles is planned.  Each optimizer has every sixth network."""
+    """Without running them: the model that `train` compiles is planned.  The networks take the optimizers in turn."""
     made = functools.cache(functools.partial(applications.build, network))  # large networks take long to be made
     monkeypatch.setattr(networks, "build", lambda args, shape, classes: made(tuple(shape), classes))
     monkeypatch.setattr(networks, "scaled", functools.cache(networks.scaled))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pydtconv import preprocessing, utils
-from pydtconv.cli import networks
+from pydtconv.cli.data import load
 from pydtconv.compat.tensorflow import image as tf_image
 from pydtconv.compat.tensorflow import miscellany
 from pydtconv.files.reading import BadFileError
@@ -134,7 +134,7 @@ def test_loaders_agree(tmp_path, mode):
     }
     if mode == "rgb":
         args = Namespace(data=tmp_path, dataset=None, image_size=W, batch_size=64, skip_bad_files=False, classes=None)
-        test = networks.load(args, training=False)[1]
+        test = load(args, training=False).test
         test._read = test._decoder = replace(test._decoder, size=(H, W))
         found["the command"] = test[0][0]
     for loader, images in found.items():

@@ -1,0 +1,81 @@
+"""Files of options: `--config run.toml`, and the file beside the weights that repeats a run.
+
+A file has an option in each line, `learning-rate = 0.1`, and true or false for switches.  The words of the command line
+come behind those of the file, and so replace them.  A table [result], which `train` writes, tells other commands what
+came of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+#: what a file of a run does not repeat
+_NOT = ("help", "config", "resume", "find_learning_rate", "find_batch")
+
+
+def read(path: str) -> dict[str, Any]:
+    """What a file has.  Raises ValueError that names it for what is no TOML, OSError where it cannot be read."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: expected a file of TOML: {error}") from None
+
+
+def words(options: Mapping[str, Any]) -> list[str]:
+    """The options of a file as words of a command line."""
+    found: list[str] = []
+    for key, value in options.items():
+        if isinstance(value, dict):
+            continue
+        name = f"--{key.replace('_', '-')}"
+        if value is False:
+            found += [f"--no-{name[2:]}"] if name == "--sync-batchnorm" else []
+        else:
+            values = [] if value is True else value if isinstance(value, list) else [value]
+            found += [name, *map(str, values)]
+    return found
+
+
+def expanded(arguments: list[str], actions: list[argparse.Action]) -> list[str]:
+    """The words of a command with those of the file that --config names before them.
+
+    Raises ValueError and OSError as `read`.
+    """
+    if not any("--config" in action.option_strings for action in actions):
+        return arguments
+    path = None
+    for i, word in enumerate(arguments):
+        if word == "--config" and i + 1 < len(arguments):
+            path = arguments[i + 1]
+        elif word.startswith("--config="):
+            path = word.partition("=")[2]
+    return arguments if path is None else [*words(read(path)), *arguments]
+
+
+def given(args: argparse.Namespace, actions: list[argparse.Action]) -> dict[str, Any]:
+    """The options that are not as they are without any, as a file has them."""
+    found: dict[str, Any] = {}
+    for action in actions:
+        value = getattr(args, action.dest, None)
+        if action.dest in _NOT or not action.option_strings or value == action.default:
+            continue
+        if isinstance(value, dict):
+            value = ",".join(f"{key}={part}" for key, part in value.items())
+        found[action.dest.replace("_", "-")] = value
+    return found
+
+
+def write(path: str, command: str, options: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """Writes a file that repeats a run, with its result.  Raises OSError."""
+    from pydtconv.files.whole_file import write_whole
+
+    lines = [f"# repeated by: pydtconv {command} --config {Path(path).name}"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in options.items()]
+    lines += ["", "[result]", *(f"{key} = {json.dumps(value)}" for key, value in result.items() if value is not None)]
+    data = ("\n".join(lines) + "\n").encode()
+    write_whole(Path(path), lambda file: file.write(data), len(data))

@@ -1,0 +1,97 @@
+"""Options that look for a learning rate or a batch size, and end: nothing is trained or written but a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pydtconv.cli import networks
+from pydtconv.cli.errors import CommandError
+
+_FIRST, _LAST, _STEPS = 1e-6, 1.0, 100
+
+
+def add_arguments(group: Any) -> None:
+    group.add_argument(
+        "--find-learning-rate", metavar="FILE", help=f"draw the loss over rates that grow within {_STEPS} steps"
+    )
+    group.add_argument("--find-batch", action="store_true", help="print the largest batch within --memory-limit")
+
+
+def check(args: Any) -> None:
+    networks.check_picture("--find-learning-rate", args.find_learning_rate)
+    if args.find_batch and args.memory_limit is None:
+        raise CommandError("--find-batch: expected --memory-limit too, within which it looks")
+
+
+def largest_batch(model: Any, limit: int) -> int:
+    """The largest batch (below 32, else to an eighth) that the model has a plan for within bytes.
+
+    Raises MemoryLimitError where one image is too much.
+    """
+    from pydtconv import MemoryLimitError
+
+    def fits(size: int) -> bool:
+        try:
+            model.plan(size, memory_limit=limit)
+        except MemoryLimitError:
+            return False
+        return True
+
+    model.plan(1, memory_limit=limit)
+    low = 1
+    while low < 1 << 20 and fits(2 * low):
+        low *= 2
+    high = 2 * low
+    while high - low > max(low // 8, 1):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def find_batch(model: Any, limit: Any) -> None:
+    """Prints the largest batch.  Raises CommandError where there is none."""
+    try:
+        size = largest_batch(model, limit)
+        print(
+            f"largest batch: {size}, with a peak of {model.plan(size, memory_limit=limit).peak_bytes / 2**20:.0f} MiB"
+        )
+    except (MemoryError, ValueError) as error:
+        raise CommandError(str(error)) from None
+
+
+def losses_over_rates(model: Any, data: Any, steps: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(rates, losses) of steps in which the rate grows evenly on a logarithmic scale.  steps: of an epoch.
+
+    Ends where the loss is four times the smallest.  L. N. Smith, "Cyclical Learning Rates", WACV 2017, section 3.3.
+    """
+    from pydtconv.callbacks import Callback
+
+    rates = np.geomspace(_FIRST, _LAST, _STEPS)
+    losses: list[float] = []
+
+    class Growing(Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            self.model.optimizer.learning_rate = rates[min(len(losses), len(rates) - 1)]
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            seen = len(losses) - batch  # before this epoch, whose mean the loss is
+            mean = float((logs or {})["loss"])
+            losses.append(mean * (batch + 1) - sum(losses[seen:]))
+            if len(losses) == len(rates) or not losses[-1] < 4 * min(losses) + 1e-12:
+                self.model.stop_training = True
+
+    model.fit(*data, epochs=-(-_STEPS // steps), callbacks=[Growing()], verbose=0, **options)
+    return rates[: len(losses)], np.array(losses)
+
+
+def find_learning_rate(model: Any, data: Any, steps: int, path: str, **options: Any) -> None:
+    """Draws loss over rate, and prints the rate at which the smoothed loss falls fastest."""
+    from pydtconv.files.plotting import plot_learning_rates
+
+    rates, losses = losses_over_rates(model, data, steps, **options)
+    smooth = np.convolve(np.pad(losses, 2, "edge"), np.ones(5) / 5, "valid")
+    best = rates[int(np.gradient(smooth).argmin())] if len(rates) > 1 else rates[0]
+    print(f"learning rate: {best:.1e}, where the loss falls fastest")
+    print(f"loss over rates: {plot_learning_rates(rates, losses, best, path)}")
