@@ -52,8 +52,8 @@ def names_of(model):
 def both(name, size, **options):
     """The network of Keras and ours, with the same weights."""
     keras = import_keras()
-    keras.utils.clear_session()
-    utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
+    utils.clear_session(free_memory=False)
     options = {"weights": None, "input_shape": (size, size, 3), **options}
     theirs = getattr(keras.applications, name)
     if name == "NASNetMobile":  # Keras refuses it on PyTorch, where 7x7 of 75 groups was slow

@@ -38,7 +38,7 @@ def of_batches(metric, y_true, y_pred, weights):
 def compare(name, options, y_true, y_pred, weighted, weights=WEIGHTS):
     """The metric, again after a reset, and one of its config, beside Keras's; `name` may end in _ and a word."""
     keras = import_keras()
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)
     kind, weights = name.split("_")[0], weights if weighted else None
     ours, theirs = getattr(metrics, kind)(**options), getattr(keras.metrics, kind)(**options)
     expected = of_batches(theirs, y_true, y_pred, weights)

@@ -130,5 +130,5 @@ def test_mixed_precision(tmp_path):
         x = layers.Lambda(lambda x: x * np.arange(1.0, 5.0) + ops.ones((4,), dtype=x.dtype))(x)
         model = keras.Model(inputs, layers.Dense(3)(x))
     finally:
-        keras.utils.clear_session()
+        keras.utils.clear_session(free_memory=False)
     check(model, tmp_path / "net.onnx", (6,), tolerance=0.05)
