@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 sys.path[:0] = [str(Path(__file__).parent / "_ext")]
 
 import pydtconv  # noqa: E402
@@ -33,9 +35,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # pages that stand alone have no neighbours to list
-html_sidebars = {
-    name: [] for name in ("index", "first-steps", "measured", "keras", "operators", "promises", "hardening")
-}
+html_sidebars = {page.stem: [] for page in Path(__file__).parent.glob("*.md")}
 html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",
@@ -45,3 +45,13 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+
+
+def setup(app):
+    app.connect("doctree-read", link_pictures)
+
+
+def link_pictures(app, doctree):
+    """Makes each picture a link to its file: it is as wide as the page, and a phone shows the file in any size."""
+    for picture in doctree.findall(nodes.image):
+        picture["scale"] = 100  # Sphinx links what has a size

@@ -92,6 +92,7 @@ LOOK = """() => {
   for (const image of document.images) {
     if (!image.complete || !image.naturalWidth) faults.push(`not loaded: ${image.src}`);
     if (!image.alt) faults.push(`no text: ${image.src}`);
+    if (image.getBoundingClientRect().right > root.clientWidth + 1) faults.push(`wider than the window: ${image.src}`);
   }
   const colour = text => {
     const c = text.startsWith('color(srgb')
