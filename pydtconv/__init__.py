@@ -38,6 +38,7 @@ _MODULES = (
     "applications",
     "backend",
     "callbacks",
+    "checkpoints",
     "config",
     "constraints",
     "conv",

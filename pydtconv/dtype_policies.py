@@ -14,6 +14,8 @@ from typing import Any
 from pydtconv.dtypes import name_of
 from pydtconv.suggest import refusal
 
+__all__ = ["DTypePolicy", "FloatDTypePolicy", "deserialize", "get", "serialize"]
+
 #: (compute dtype, variable dtype) by the policy's name
 POLICIES = {
     "float32": ("float32", "float32"),

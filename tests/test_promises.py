@@ -27,9 +27,11 @@ def test_each_kind_of_file_with_a_version_is_there():
     assert {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in having} == {m for m, *_ in VERSIONS}
 
 
-def test_modules_of_the_reference_are_attributes_of_the_package():
-    toctree = re.search(r"```{toctree}\n.*?\n\n(.*?)```", (ROOT / "docs/reference/index.md").read_text(), re.S)[1]
-    for name in toctree.split():
+def test_the_reference_has_each_module_of_the_package_and_its_names():
+    page = (ROOT / "docs/reference/index.md").read_text()
+    toctree = re.search(r"```{toctree}\n.*?\n\n(.*?)```", page, re.S)[1].split()
+    assert toctree == re.findall(r"^\| \[`pydtconv\.(\w+)`\]", page, re.M) == sorted(pydtconv._MODULES)
+    for name in toctree:
         module = getattr(pydtconv, name)
         for public in getattr(module, "__all__", []):
             assert hasattr(module, public), f"{name}.{public}"

@@ -68,7 +68,10 @@ This page compares the public names of Keras {version} with those of pydtconv. T
 `python tools/keras_coverage.py --write` makes it, with Keras installed. A name that is missing raises an error that
 names it and the nearest thing that exists.
 
-Each name that is missing stands under its reason.
+## Names, and why they are not there
+"""
+COUNTS = """
+## Counts
 
 | module | Keras has | pydtconv has of these |
 | --- | --- | --- |
@@ -233,9 +236,6 @@ def page() -> str:
     if unexplained(found):
         raise ValueError(f"expected a reason in REASONS for each missing name, got none for {unexplained(found)}")
     text = HEAD.format(version=keras.__version__)
-    for name in MODULES:
-        count = len(public(importlib.import_module(name)))
-        text += f"| `{name}` | {count} | {count - len(found[name])} |\n"
     for reason, names in REASONS:
         listed = [
             f"`{module}.{each}`"
@@ -244,6 +244,10 @@ def page() -> str:
             if each in found[module]
         ]
         text += f"\n{filled(reason + ':')}\n{filled(', '.join(listed) + '.')}\n" if listed else ""
+    text += COUNTS
+    for name in MODULES:
+        count = len(public(importlib.import_module(name)))
+        text += f"| `{name}` | {count} | {count - len(found[name])} |\n"
     return text + "".join(PAGE.read_text().partition(OF_TESTS)[1:])
 
 

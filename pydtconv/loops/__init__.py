@@ -10,3 +10,5 @@ from pydtconv.loops.function import function as function
 from pydtconv.loops.recording import Recording as Recording
 from pydtconv.loops.recording import ValueNeededError as ValueNeededError
 from pydtconv.loops.tape import GradientTape as GradientTape
+
+__all__ = ["Function", "GradientTape", "ValueNeededError", "function"]
