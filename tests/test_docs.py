@@ -20,7 +20,7 @@ TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
 def blocks(language):
     """(page, number, code) of each block of a language."""
     for page, text in TEXTS.items():
-        for number, code in enumerate(re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)):
+        for number, code in enumerate(re.findall(rf"^```{re.escape(language)}\n(.*?)^```", text, re.S | re.M)):
             yield pytest.param(page, code, id=f"{page.removesuffix('.md')}-{number}")
 
 
@@ -42,12 +42,13 @@ QUICK = ("README.md",)
     ("page", "code"),
     [
         pytest.param(*block.values, id=block.id, marks=() if block.values[0] in QUICK else pytest.mark.slow)
-        for block in blocks("python")
+        for block in [*blocks("python"), *blocks("{code-block} python")]
     ],
 )
 def test_code_runs(page, code, tmp_path):
-    if "PIL" in code:
-        pytest.importorskip("PIL")
+    for package in ("PIL", "torch"):
+        if re.search(rf"\b(import|from) {package}\b", code):
+            pytest.importorskip(package)
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, env=os.environ, capture_output=True, text=True
     )
