@@ -206,8 +206,13 @@ void RT(find_statistics)(const RT(image_room) * room, const double *step, const 
         find_tables(room, step, image);
 }
 
+static void scale(int64_t n, real factor, real offset, real *restrict xs) {
+    SIMD for (int64_t i = 0; i < n; i++) xs[i] = xs[i] * factor + offset;
+}
+
 /* A step that treats all numbers alike; 0 where it does not. */
-static int change_all(const double *step, int64_t n, real *xs) {
+static int change_all(const RT(image_room) * room, const double *step, int64_t n, real *xs) {
+    const double *numbers;
     const real p = (real)step[1], low = (real)step[2], high = (real)step[3];
     switch ((int)step[0]) {
         case DTCONV_STEP_ADD:
@@ -221,6 +226,12 @@ static int change_all(const double *step, int64_t n, real *xs) {
             return 1;
         case DTCONV_STEP_SOLARIZE:
             solarize(n, p, low, high, (real)step[4], xs);
+            return 1;
+        case DTCONV_STEP_SCALE:
+            numbers = room->extra + (int64_t)step[1];
+            for (int64_t k = 1; k < room->c; k++)
+                if (numbers[k] != numbers[0] || numbers[room->c + k] != numbers[room->c]) return 0;
+            scale(n, (real)numbers[0], (real)numbers[room->c], xs);
             return 1;
         default:
             return 0;
@@ -247,8 +258,7 @@ static void change_channel(const RT(image_room) * room, const double *step, int6
         }
         case DTCONV_STEP_SCALE: {
             const double *numbers = room->extra + (int64_t)step[1];
-            const real scale = (real)numbers[k], offset = (real)numbers[c + k];
-            SIMD for (int64_t j = 0; j < w; j++) xs[j] = xs[j] * scale + offset;
+            scale(w, (real)numbers[k], (real)numbers[c + k], xs);
             break;
         }
     }
@@ -258,7 +268,7 @@ static void change_planes(const RT(image_room) * room, const double *step) {
     const int64_t w = room->w;
     const real p = (real)step[1], low = (real)step[2], high = (real)step[3];
     real *r = room->planes, *g = r + w, *b = g + w;
-    if (change_all(step, w * room->c, r)) return;
+    if (change_all(room, step, w * room->c, r)) return;
     switch ((int)step[0]) {
         case DTCONV_STEP_GRAY:
             take_colours(w, r, g, b);
@@ -301,7 +311,7 @@ static void put_together(int64_t w, int64_t c, const real *restrict planes, real
 void RT(colour_row)(const RT(image_room) * room, const double *steps, int64_t count) {
     const int64_t w = room->w, c = room->c;
     int64_t alike = 0; /* the first steps treat all numbers alike */
-    while (alike < count && change_all(steps + alike * DTCONV_STEP_NUMBERS, w * c, room->row)) alike++;
+    while (alike < count && change_all(room, steps + alike * DTCONV_STEP_NUMBERS, w * c, room->row)) alike++;
     if (alike == count) return;
     take_apart(w, c, room->row, room->planes);
     for (int64_t i = alike; i < count; i++) change_planes(room, steps + i * DTCONV_STEP_NUMBERS);

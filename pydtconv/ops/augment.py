@@ -287,6 +287,17 @@ def _erased(shape: Any, numbers: Numbers, value_range: Any, **_: Any) -> Steps:
     return step("erase", n, *rectangles.T, *filled, where=apply, extra=np.concatenate(noise))
 
 
+def nothing_drawn(shape: Any, rngs: Generators, **_: Any) -> Numbers:
+    return {}
+
+
+def _scaled(shape: Any, numbers: Numbers, scale: Any, offset: Any) -> Steps:
+    """scale, offset: of each channel, or one of all."""
+    (n, *_, c) = shape
+    extra = np.concatenate([np.broadcast_to(np.asarray(each, float), (c,)) for each in (scale, offset)])
+    return step("scale", n, 0, extra=extra)
+
+
 #: by kind: what is done to images
 CHANGES: dict[str, Change] = {}
 #: by kind: what is no list of steps, and what else an operator computes, of (images, a generator for each, **settings)
@@ -317,6 +328,7 @@ enter(
         "hue": Change(_turns, _turned),
         "invert": Change(_inversions, _inverted),
         "posterization": Change(_shifts, _posterized),
+        "scale": Change(nothing_drawn, _scaled),
         "saturation": Change(_saturations, _saturated),
         "sharpness": Change(_factors, _sharper),
         "solarization": Change(_thresholds, _solarized),

@@ -9,7 +9,17 @@ import numpy as np
 
 from pydtconv.images import steps
 from pydtconv.images.steps import Steps, step
-from pydtconv.ops.augment import CHANGES, TRANSFORMS, Change, Generators, Numbers, changed, changed_masks, enter
+from pydtconv.ops.augment import (
+    CHANGES,
+    TRANSFORMS,
+    Change,
+    Generators,
+    Numbers,
+    changed,
+    changed_masks,
+    enter,
+    nothing_drawn,
+)
 from pydtconv.ops.functions.tables.image_contrast import clahe
 
 #: kinds with their settings, as an operator keeps them
@@ -40,10 +50,6 @@ def _equalized(x: np.ndarray, numbers: Numbers, value_range: Any, bins: int) -> 
 def _clahe(x: np.ndarray, numbers: Numbers, value_range: Any, clip_limit: float, tile_grid_size: Any) -> np.ndarray:
     """By the histograms of tiles."""
     return clahe(x, value_range, clip_limit, tile_grid_size)
-
-
-def _nothing(shape: Any, rngs: Generators, **_: Any) -> Numbers:
-    return {}
 
 
 def _of_all(shape: Any, rngs: Generators, policies: Policies) -> Numbers:
@@ -176,9 +182,9 @@ def _beta_between(rng: np.random.Generator, low: float, high: float) -> float:
 enter(
     {
         "aug_mix": Change(_weighted_chains, None, images=_aug_mix("steps"), mixed_masks=_aug_mix("masks")),
-        "auto_contrast": Change(_nothing, _auto_contrast),
-        "clahe": Change(_nothing, None, images=_clahe),
-        "equalization": Change(_nothing, _equalization, images=_equalized),
+        "auto_contrast": Change(nothing_drawn, _auto_contrast),
+        "clahe": Change(nothing_drawn, None, images=_clahe),
+        "equalization": Change(nothing_drawn, _equalization, images=_equalized),
         "in_turn": Change(_of_all, _in_turn),
         "rand_augment": Change(_chains, _rand_augment("steps"), _rand_augment("masks"), _chain_columns),
     }

@@ -7,7 +7,7 @@ import numpy as np
 from pydtconv.images import steps
 from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing
 from pydtconv.kernels.registry import ANY, register
-from pydtconv.ops.augment import CHANGES, TRANSFORMS, Augment, Further, Generators, generators
+from pydtconv.ops.augment import CHANGES, TRANSFORMS, Augment, Further, Generators, generators, nothing_drawn
 from pydtconv.ops.base import Spec
 
 
@@ -33,7 +33,8 @@ class AugmentKernel(Kernel[Augment]):
         def steps_of(part: Further) -> steps.Steps:
             change, settings = CHANGES[part.kind], dict(part.settings)
             assert change.steps is not None
-            return change.steps(x.shape, change.draw(x.shape, rngs_of(part), **settings), **settings)
+            drawn = {} if change.draw is nothing_drawn else change.draw(x.shape, rngs_of(part), **settings)
+            return change.steps(x.shape, drawn, **settings)
 
         def draw() -> None:
             run.draws += not p.training

@@ -84,3 +84,27 @@ def test_what_others_read_or_is_no_list_of_steps_stays():
 def test_outside_of_training_nothing_is_joined():
     model = models.Sequential([layers.Input(IMAGES.shape[1:]), *colours()])
     np.testing.assert_array_equal(model.predict(IMAGES, verbose=0), IMAGES)
+
+
+def scaled():
+    return [
+        layers.Rescaling(1 / 127.5, -1),
+        layers.Rescaling(2.0),
+        layers.RandomBrightness(0.3, value_range=(-2, 2), seed=1),
+        layers.Normalization(mean=[0.1, 0.2, 0.3], variance=[1.0, 4.0, 0.3]),
+        layers.RandomRotation(0.2, seed=2),
+        layers.Rescaling(0.5),
+    ]
+
+
+def test_scales_of_channels_around_them_join():
+    together, found = trained(seeded(scaled), "fast")
+    apart, expected = trained(seeded(scaled), "strict")
+    assert together == ["scale+scale+scale+brightness+scale+scale+rotation+scale"]
+    assert apart == ["brightness", "rotation"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_scales_alone_stay():
+    together, _ = trained(seeded(lambda: [layers.Rescaling(1 / 127.5, -1), layers.Rescaling(2.0)]), "fast")
+    assert together == []
