@@ -15,6 +15,10 @@ import numpy as np
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.files.growing_file import GrowingFile
 from pydtconv.files.whole_file import before_training, check_writable, training_goes_on
+from pydtconv.support import notebook
+
+#: of training and of validation
+COLORS = ("#3a7ca5", "#e07a5f")
 
 
 class History(Callback):
@@ -35,6 +39,27 @@ class History(Callback):
         self.epoch.append(epoch)
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
+
+    def __repr__(self) -> str:
+        last = (f"{name} {values[-1]:.4g}" for name, values in self._pydt_curves().items())
+        return f"<History: {len(self.epoch)} epochs{'; ' if self.epoch else ''}{', '.join(last)}>"
+
+    def _repr_html_(self) -> str:
+        """A picture of each quantity over the epochs, and a table of the first, the last, the least and the most."""
+        curves = self._pydt_curves()
+        pictures = []
+        for name in (name for name in curves if not name.startswith("val_")):
+            both = zip((name, f"val_{name}"), COLORS, strict=True)
+            pictures.append(notebook.curves({each: (color, curves[each]) for each, color in both if each in curves}))
+        rows = {
+            name: f"{values[0]:.4g} to {values[-1]:.4g}, from {min(values):.4g} to {max(values):.4g}"
+            for name, values in curves.items()
+        }
+        return f"<b>{len(self.epoch)} epochs</b>{''.join(pictures)}{notebook.table(rows)}"
+
+    def _pydt_curves(self) -> dict[str, list[float]]:
+        """The quantities that are a number in each epoch."""
+        return {k: v for k, v in self.history.items() if v and all(np.ndim(each) == 0 for each in v)}
 
 
 def _ends_a_line(path: Path) -> bool:

@@ -102,7 +102,7 @@ class _Size:
         return found[self.axis] if -self.axis <= len(found) else 1
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class ConvProblem:
     """A convolution of n images of one to three axes, of ci channels, with co filters, as hashable sizes.
 
@@ -301,6 +301,14 @@ class ConvProblem:
     @property
     def y_shape(self) -> tuple[int, ...]:
         return self.n, *self.out, self.co
+
+    def __repr__(self) -> str:
+        shapes = ("x".join(map(str, shape)) for shape in (self.x_shape, self.w_shape, self.y_shape))
+        text = "ConvProblem {} * {} -> {}".format(*shapes)
+        ones, none = (1,) * self.rank, ((0, 0),) * self.rank
+        for name, usual in (("strides", ones), ("padding", none), ("dilation", ones), ("groups", 1)):
+            text += "" if getattr(self, name) == usual else f", {name} {getattr(self, name)}"
+        return f"<{text}, {self.dtype}>"
 
     @property
     def flops(self) -> int:

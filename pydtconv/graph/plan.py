@@ -36,9 +36,9 @@ class MemoryLimitError(MemoryError):
         self.smallest_bytes = smallest
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Plan:
-    """A compiled graph.
+    """A compiled graph.  `print(plan)` shows its table; a notebook shows what is in memory over the steps.
 
     steps: calls in order.  storages: pieces of the arena with life times and offsets.  arena_bytes: its size.
     gradient_order: parameters in the order in which backward completes their gradients.
@@ -157,6 +157,40 @@ class Plan:
             seen[node]["workspace_bytes"] = max(seen[node]["workspace_bytes"], workspace)
         yield from seen.values()
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that forward leaves in the arena for backward."""
+        start = self.backward_start
+        return sum(s.nbytes for s in self.storages if any(first < start <= last for first, last in s.lives))
+
+    @property
+    def recomputed_bytes(self) -> int:
+        """Bytes of what backward computes again."""
+        views = (view for step in self.steps if isinstance(step, RecomputeStep) for view in step.y)
+        return sum(view.spec.nbytes for view in views if view is not None)
+
+    def parts(self) -> dict[str, int]:
+        """What the predicted peak is the sum of, and the peak, in bytes."""
+        return {
+            "variables": self.parameter_bytes,
+            "gradients": self.gradient_bytes,
+            "optimizer slots": self.slot_bytes,
+            "arena": self.arena_bytes,
+            "workspaces at call time": self.transient_bytes,
+            "predicted peak": self.peak_bytes,
+        }
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.graph.nodes)} nodes", f"{len(self.steps)} steps", f"peak {self.peak_bytes / MIB:.1f} MiB"]
+        parts += [f"{len(self.recomputed)} recomputed"] if self.recomputed else []
+        parts += [] if self.offloaded is None else [f"{self.offloaded.scratch_bytes / MIB:.1f} MiB offloaded"]
+        return f"<Plan {self.variant}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from pydtconv.graph.memory.plot import memory_html
+
+        return memory_html(self)
+
     def __str__(self) -> str:
         lines = [f"{'node':40} {'op':18} {'output':22} {'algorithm':30} {'MiB out':>9} {'saved':>8} {'work':>8}"]
         for row in self.rows():
@@ -167,15 +201,7 @@ class Plan:
             names = f"{row['node'][:40]:40} {row['op'][:18]:18} {shape[:22]:22} {algorithm[:30]:30}"
             again = " recomputed" if row["recomputed"] else ""
             lines.append(f"{names} {out:9.2f} {saved:8.2f} {work:8.2f}{again}")
-        parts = {
-            "variables": self.parameter_bytes,
-            "gradients": self.gradient_bytes,
-            "optimizer slots": self.slot_bytes,
-            "arena": self.arena_bytes,
-            "workspaces at call time": self.transient_bytes,
-            "predicted peak": self.peak_bytes,
-        }
-        lines += [f"{name:>24}: {value / MIB:10.2f} MiB" for name, value in parts.items() if value]
+        lines += [f"{name:>24}: {value / MIB:10.2f} MiB" for name, value in self.parts().items() if value]
         if self.matmul_precision:
             lines.append(f"{'float32 products':>24}: {self.matmul_precision}")
         if self.offloaded is not None:

@@ -50,7 +50,7 @@ class Timing:
         return max(2e-9 * self.multiplications / peak_gflops, 1e-9 * self.bytes / bandwidth)
 
 
-@dataclass
+@dataclass(repr=False)
 class Profile:
     """A training step of one model and batch size.
 
@@ -84,6 +84,9 @@ class Profile:
             for name in _SUMMED:
                 row[name] += getattr(timing, name)
         return sorted(rows.values(), key=lambda row: -row["seconds"])
+
+    def __repr__(self) -> str:
+        return f"<Profile {next(self.lines())}>"
 
     def __str__(self) -> str:
         return "\n".join(self.lines(top=20))

@@ -26,6 +26,14 @@ class PyDataset:
         self.use_multiprocessing = use_multiprocessing
         self.max_queue_size = max_queue_size
 
+    def __repr__(self) -> str:
+        names = getattr(self, "class_names", None)
+        try:
+            batches = f"{self.num_batches} batches"
+        except Exception:  # a subclass that is not complete
+            batches = "no length"
+        return f"<{type(self).__name__}: {batches}{f' of {len(names)} classes' if names else ''}>"
+
     @property
     def num_batches(self) -> int | None:
         """Batches of an epoch; None where there is no end."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
 from pydtconv.files.plotting import figure_class, save_figure
 from pydtconv.graph.memory.storage import Storage
+from pydtconv.support import notebook
 
 MIB = 1 << 20
 COLORS = {
@@ -61,13 +63,7 @@ def plot_memory(plan: Placed, path: Path) -> Path:
         _draw_time_lines(figure.add_subplot(grid[2]), plan.offloaded)
 
     bottoms = [0.0] * count
-    for kind, color in COLORS.items():
-        sizes = [0.0] * count
-        for storage in plan.storages:
-            if storage.kind == kind:
-                for first, last in storage.lives:
-                    for step in range(first, min(last + 1, count)):
-                        sizes[step] += storage.nbytes / MIB
+    for color, sizes in _mib_by_kind(plan).values():
         tops = [low + size for low, size in zip(bottoms, sizes, strict=True)]
         over_time.fill_between(range(count), bottoms, tops, color=color, step="mid", linewidth=0)
         bottoms = tops
@@ -103,6 +99,32 @@ def plot_memory(plan: Placed, path: Path) -> Path:
     boxes.set_xlabel(f"step (backward starts at {plan.backward_start})")
     boxes.set_ylabel("offset in the arena, MiB")
     return save_figure(figure, path, 130)
+
+
+def _mib_by_kind(plan: Placed) -> dict[str, tuple[str, list[float]]]:
+    """For each kind of storage its color, and what is in use at each step."""
+    count = max(len(plan.steps), 1)
+    found = {kind: [0] * (count + 2) for kind in COLORS}
+    for storage in plan.storages:
+        for first, last in storage.lives:
+            found[storage.kind][first] += storage.nbytes
+            found[storage.kind][min(last + 1, count)] -= storage.nbytes
+    totals = {kind: itertools.accumulate(changes[:count]) for kind, changes in found.items()}
+    return {kind: (color, [total / MIB for total in totals[kind]]) for kind, color in COLORS.items()}
+
+
+def memory_html(plan: Any) -> str:
+    """A plan for a notebook: what is in use over the steps, what is kept, recomputed and offloaded, and its table."""
+    marks = {"peak": plan.peak_step(), "backward": plan.backward_start} if plan.backward_start else {}
+    rows = {name: f"{value / MIB:.1f} MiB" for name, value in plan.parts().items() if value}
+    rows["kept for backward"] = f"{plan.kept_bytes / MIB:.1f} MiB"
+    rows["recomputed"] = f"{plan.recomputed_bytes / MIB:.1f} MiB of {len(plan.recomputed)} nodes"
+    if plan.offloaded is not None:
+        rows["offloaded"] = f"{plan.offloaded.scratch_bytes / MIB:.1f} MiB"
+    if plan.steps:
+        rows["peak at"] = plan.steps[plan.peak_step()].node.name
+    picture = notebook.areas(_mib_by_kind(plan), marks)
+    return f"<b>{escape(repr(plan)[1:-1])}</b>{picture}{notebook.table(rows)}{notebook.details('nodes', str(plan))}"
 
 
 def _draw_time_lines(axes: Any, offloaded: Any) -> None:
