@@ -111,6 +111,17 @@ def from_bits(bits: np.ndarray) -> np.ndarray:
     return values.reshape(np.shape(bits))
 
 
+def refuse_kinds(name: str, data: Any) -> None:
+    """Raises TypeError, with what mends it, for pictures of PIL and for masked arrays."""
+    first = data[0] if isinstance(data, (list, tuple)) and data else data
+    if type(first).__module__.startswith("PIL."):
+        many = f"np.stack([np.asarray(image) for image in {name}])"
+        mend = f"np.asarray({name})[None]" if first is data else many
+        raise TypeError(f"{name}: expected arrays, got pictures of PIL: {mend}")
+    if isinstance(data, np.ma.MaskedArray):
+        raise TypeError(f"{name}: expected an array without a mask, got a masked one: {name}.filled(0), for example")
+
+
 def real_array(name: str, values: Any) -> np.ndarray:
     """The values as an array.  Raises TypeError, naming it, for complex numbers, where real ones are computed with."""
     array = np.asarray(values)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import threading
 from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
+
+from pydtconv.suggest import naming_arguments
 
 #: characters that a terminal follows instead of showing them, or that turn the order of those around them
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -73,9 +76,10 @@ def defined_in(namespace: Mapping[str, Any]) -> list[str]:
 
 def with_default_name(constructor: Any, name: str) -> Any:
     """A constructor with this default of its argument `name`, so that signatures show it."""
+    constructor = inspect.unwrap(constructor)
     code, defaults = constructor.__code__, constructor.__defaults__
     parameters = code.co_varnames[: code.co_argcount][-len(defaults) :]
     given = tuple(name if p == "name" else default for p, default in zip(parameters, defaults, strict=True))
     copy = FunctionType(code, constructor.__globals__, "__init__", given, constructor.__closure__)
     copy.__annotations__, copy.__qualname__ = constructor.__annotations__, constructor.__qualname__
-    return copy
+    return naming_arguments(copy)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydtconv.suggest import naming_arguments
+
 PREFIX = "_pydt_"
 
 
@@ -19,6 +21,8 @@ class OwnNames:
         taken = [name for name in vars(cls) if name.startswith(PREFIX)]
         if taken and cls.__module__.partition(".")[0] != "pydtconv":
             raise TypeError(f"class {cls.__name__}: {reserved(taken[0])}")
+        if "__init__" in vars(cls) and cls.__module__.partition(".")[0] == "pydtconv":
+            cls.__init__ = naming_arguments(cls.__init__)  # type: ignore[method-assign]
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         if not any(name.startswith(PREFIX) for name in state):

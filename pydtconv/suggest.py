@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from importlib.abc import MetaPathFinder
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 #: what serves instead of a name that nothing here is called like
 INSTEAD = {
@@ -26,6 +30,10 @@ INSTEAD = {
 }
 
 
+#: short names that people give to arguments, and their names here
+_SHORT = {"lr": "learning_rate", "bs": "batch_size", "wd": "weight_decay"}
+
+
 def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
     """The names most like `name`, best first, whatever their case; none when nothing is like it."""
     import difflib  # which errors alone need
@@ -33,7 +41,12 @@ def nearest(name: str, names: Iterable[str], count: int = 3) -> list[str]:
     by_lower: dict[str, str] = {}
     for candidate in names:
         by_lower.setdefault(candidate.lower(), candidate)
+    meant = _SHORT.get(name.lower().strip("-"))
+    if meant is not None:
+        name = name.replace(name.strip("-"), meant if "-" not in name else meant.replace("_", "-"))
     matches = difflib.get_close_matches(name.lower(), by_lower, count, cutoff=0.55)
+    if meant is not None and name in matches:
+        return [name]
     return [by_lower[match] for match in matches]
 
 
@@ -58,6 +71,34 @@ def one_of(name: str, names: Iterable[str]) -> str:
     every = list(names)
     rest = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
     return did_you_mean(name, every) or f"; expected one of {', '.join(every[:_SHOWN])}{rest}"
+
+
+def unknown_argument(where: str, name: str, *functions: Callable[..., Any]) -> str:
+    """What to say of an argument that none of the functions has: its name, and the near ones."""
+    known = [each for function in functions for each in inspect.signature(function).parameters]
+    return f"{where}: unknown argument {name!r}{did_you_mean(name, [each for each in known if each != 'self'])}"
+
+
+def constructors(cls: type) -> list[Callable[..., Any]]:
+    """The constructors of a class and its bases."""
+    return [vars(base)["__init__"] for base in cls.__mro__[:-1] if "__init__" in vars(base)]
+
+
+def naming_arguments(function: _F) -> _F:
+    """The function; for an argument that it does not have its TypeError names the near ones."""
+    code = function.__code__
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return function
+    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not known.issuperset(kwargs):
+            where = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+            raise TypeError(unknown_argument(where, next(name for name in kwargs if name not in known), function))
+        return function(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
 
 
 def missing(module: str, name: str, names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from pydtconv import config, ops
 from pydtconv.dtypes import real
 from pydtconv.losses import trained_targets
-from pydtconv.losses.loss import LossFunctionWrapper, as_operands, match_ranks
+from pydtconv.losses.loss import LossFunctionWrapper, as_operands, check_classes, check_numbers, match_ranks
 from pydtconv.naming import defined_in
 
 
@@ -35,6 +35,7 @@ def categorical_crossentropy(
     """-sum over the classes on `axis` of y_true log(y_pred); y_true, y_pred: (n, ..., classes)."""
     y_true, y_pred = as_operands(y_true, y_pred)
     _warn_of_one_class("categorical_crossentropy", y_pred, axis)
+    check_classes(y_true, y_pred, axis)
     op = ops.CrossEntropy("categorical", from_logits, float(label_smoothing), axis, None, config.epsilon())
     return trained_targets.values(op, y_true, y_pred) if trained_targets.trains(y_true) else op(y_pred, y_true)
 
@@ -44,6 +45,7 @@ def sparse_categorical_crossentropy(
 ) -> Any:
     """-log of y_pred at the class y_true, 0 where it is ignore_class; y_true (n, ...) or (n, ..., 1)."""
     y_true, y_pred = as_operands(y_true, y_pred, labels=True)
+    check_numbers(y_true, y_pred, axis)
     return ops.CrossEntropy("sparse", from_logits, 0.0, axis, ignore_class, config.epsilon())(y_pred, y_true)
 
 
@@ -97,6 +99,7 @@ def categorical_focal_crossentropy(
     """
     t, p = as_operands(y_true, y_pred)
     _warn_of_one_class("categorical_focal_crossentropy", p, axis)
+    check_classes(t, p, axis)
     if label_smoothing:
         t = ops.add(ops.multiply(t, 1 - label_smoothing), label_smoothing / t.shape[axis])
     if from_logits:
@@ -142,14 +145,6 @@ class CategoricalCrossentropy(LossFunctionWrapper):
             axis=axis,
         )
 
-    def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
-        if y_true.shape[1:] != tuple(y_pred_shape[1:]):
-            told = ", ".join(["n", *map(str, y_pred_shape[1:])])
-            raise ValueError(
-                f"{self.name}: expected shape ({told}), got {y_true.shape}; for class numbers use "
-                "'sparse_categorical_crossentropy', or utils.to_categorical on them"
-            )
-
 
 class SparseCategoricalCrossentropy(LossFunctionWrapper):
     """Cross-entropy of class numbers.  Samples of ignore_class have loss 0 and do not count where a mean is taken."""
@@ -183,13 +178,7 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
 
     def check_targets(self, y_true: np.ndarray, y_pred_shape: tuple[int | None, ...]) -> None:
         axis = self._pydt_fn_kwargs["axis"] % len(y_pred_shape)
-        classes, rest = y_pred_shape[axis], y_pred_shape[1:axis] + y_pred_shape[axis + 1 :]
-        if y_true.shape[1:] not in (tuple(rest), (*y_pred_shape[1:axis], 1, *y_pred_shape[axis + 1 :])):
-            told = ", ".join(["n", *map(str, rest)])
-            raise ValueError(
-                f"{self.name}: expected class numbers of shape ({told}), got shape {y_true.shape}; "
-                "for one-hot labels use 'categorical_crossentropy'"
-            )
+        classes = y_pred_shape[axis]
         ignored = self._pydt_fn_kwargs["ignore_class"]
         labels = y_true if ignored is None else y_true[y_true != ignored]
         if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
@@ -197,7 +186,8 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
             raise ValueError(f"{self.name}: expected class numbers, got {wrong}")
         if classes is not None and labels.size and not (labels.min() >= 0 and labels.max() < classes):
             raise ValueError(
-                f"{self.name}: expected class numbers from 0 to {classes - 1}, got {labels.min()} to {labels.max()}"
+                f"{self.name}: expected class numbers from 0 to {classes - 1}, got {labels.min()} to {labels.max()}: "
+                f"the output has {classes} classes"
             )
 
 

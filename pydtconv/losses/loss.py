@@ -12,6 +12,7 @@ from pydtconv import config, ops, replica
 from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real, real_array
 from pydtconv.naming import checked_name, to_snake_case, with_default_name
+from pydtconv.ops.checks import fits
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.own_names import OwnNames
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
@@ -146,6 +147,35 @@ def as_operands(y_true: Any, y_pred: Any, labels: bool = False) -> tuple[Any, An
     elif not labels and real(y_true.dtype) != real(y_pred.dtype):
         y_true = ops.cast(y_true, y_pred.dtype)
     return y_true, y_pred
+
+
+def check_classes(y_true: Any, y_pred: Any, axis: int = -1) -> None:
+    """Raises ValueError, with what mends it, where targets are class numbers, or have another number of classes."""
+    given, wanted = tuple(y_true.shape), tuple(y_pred.shape)
+    numbers = _without(wanted, axis)
+    if wanted[axis] != 1 and (fits(given, numbers) or fits(given, _without(wanted, axis, 1))):
+        raise ValueError(
+            f"expected y of the output's shape {wanted}, got class numbers of shape {given}: "
+            f"use sparse_categorical_crossentropy or to_categorical(y, {wanted[axis]})"
+        )
+    if len(given) == len(wanted) and fits(_without(given, axis), numbers) and not fits(given, wanted):
+        raise ValueError(f"expected y of {wanted[axis]} classes, as the output has them, got {given[axis]}")
+
+
+def check_numbers(y_true: Any, y_pred: Any, axis: int) -> None:
+    """Raises ValueError, with what mends it, where targets have a value for each class instead of class numbers."""
+    given, wanted = tuple(y_true.shape), tuple(y_pred.shape)
+    if fits(given, wanted) and given[axis] != 1:
+        raise ValueError(
+            f"expected class numbers of shape {_without(wanted, axis)}, got a value for each class, of shape {given}: "
+            f"use categorical_crossentropy or y.argmax({axis})"
+        )
+
+
+def _without(shape: tuple[int | None, ...], axis: int, *one: int) -> tuple[int | None, ...]:
+    """The shape without an axis, or with another extent there."""
+    axis %= len(shape)
+    return (*shape[:axis], *one, *shape[axis + 1 :])
 
 
 def _widened(x: Any) -> Any:

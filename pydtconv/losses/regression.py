@@ -9,7 +9,7 @@ from typing import Any
 
 from pydtconv import config, ops
 from pydtconv.losses import trained_targets
-from pydtconv.losses.loss import FunctionLoss, LossFunctionWrapper, as_operands, match_ranks
+from pydtconv.losses.loss import FunctionLoss, LossFunctionWrapper, as_operands, check_classes, match_ranks
 from pydtconv.naming import defined_in
 
 
@@ -72,6 +72,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
 def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
     """max(largest wrong score - right score + 1, 0)."""
     y_true, y_pred = as_operands(y_true, y_pred)
+    check_classes(y_true, y_pred)
     right = ops.sum(ops.multiply(y_true, y_pred), axis=-1)
     wrong = ops.max(ops.multiply(ops.subtract(1.0, y_true), y_pred), axis=-1)
     return ops.relu(ops.add(ops.subtract(wrong, right), 1.0))

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
 from pydtconv.layers.base import layer_tree
-from pydtconv.layers.base.input_spec import check_inputs
+from pydtconv.layers.base.input_spec import check_inputs, shape_hint
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.models.code_of_users import runs_no_code_of_users
@@ -186,7 +186,9 @@ class Model(Trainer, Layer):
             flat = tree.flatten(self._pydt_picked(inputs, wanted))
         expected = self._pydt_network.flat_inputs
         if len(flat) != len(expected):
-            raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}")
+            alike = len(expected) == 1 and len({getattr(x, "shape", None) for x in flat}) == 1
+            hint = "; a list is of inputs, np.stack makes one array of samples" if alike and flat else ""
+            raise ValueError(f"model {self.name!r}: expected {len(expected)} inputs, got {len(flat)}{hint}")
         for x, wanted in zip(flat, expected, strict=True):
             if x is None and not wanted.node.operation.optional:  # type: ignore[attr-defined]
                 raise ValueError(f"model {self.name!r}: input {wanted.name!r}: expected a tensor, got None")
@@ -225,7 +227,8 @@ class Model(Trainer, Layer):
             x = ops.reshape(x, tuple(-1 if e is None else e for e in shape[:-1]))
         if not self._pydt_takes(to.shape, tuple(x.shape)):
             shape = tuple(x.shape)
-            raise ValueError(f"model {self.name!r}: input {to.name!r}: expected shape {to.shape}, got {shape}")
+            told = f"expected shape {to.shape}, got {shape}{shape_hint(to.shape, shape)}"
+            raise ValueError(f"model {self.name!r}: input {to.name!r}: {told}")
         return x
 
     def _pydt_takes(self, wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> bool:

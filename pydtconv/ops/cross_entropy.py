@@ -79,7 +79,7 @@ class Targets(Op):
         elif not fits(y_true.shape, y_pred.shape) or y_true.dtype != y_pred.dtype:
             raise ValueError(
                 f"{self._op}: y_true must have y_pred's shape {y_pred.shape} and dtype {y_pred.dtype}, got "
-                f"{y_true.shape} and {y_true.dtype}; labels need kind='sparse'"
+                f"{y_true.shape} and {y_true.dtype}"
             )
         return Spec(shape, y_pred.dtype)
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize
-from pydtconv.suggest import near
 
 
 class Shared(TypedDict, total=False):
@@ -74,13 +73,6 @@ def with_shared(constructor: Callable[..., None]) -> Callable[..., None]:
 #: arguments from 0 to 1, and arguments of 0 or more
 SHARES = ("beta_1", "beta_2", "rho", "momentum", "ema_momentum")
 NOT_NEGATIVE = ("epsilon", "clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "initial_accumulator_value")
-
-
-def check_names(kind: str, given: Mapping[str, Any]) -> None:
-    """Raises TypeError for an argument that no optimizer has, with the near names."""
-    for name in given:
-        if name not in DEFAULTS:
-            raise TypeError(f"{kind}: unknown argument {name!r}.{near(name, DEFAULTS)}")
 
 
 def check_numbers(kind: str, **values: Any) -> None:

@@ -16,7 +16,6 @@ from pydtconv.optimizers.arguments import (
     DEFAULTS,
     Shared,
     as_learning_rate,
-    check_names,
     check_numbers,
     check_values,
     is_rule,
@@ -26,6 +25,7 @@ from pydtconv.optimizers.flat_step import FlatStep
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.optimizers.schedules import LearningRateSchedule, deserialize, serialize
 from pydtconv.serialization.objects import arguments_of
+from pydtconv.suggest import constructors, unknown_argument
 
 
 class Optimizer(FlatStep):
@@ -55,7 +55,9 @@ class Optimizer(FlatStep):
         **shared: Unpack[Shared],
     ) -> None:
         kind = type(self).__name__
-        check_names(kind, shared)
+        for name in shared:
+            if name not in DEFAULTS:
+                raise TypeError(unknown_argument(kind, name, *constructors(type(self))))
         values: dict[str, Any] = DEFAULTS | shared
         if self.goes_by_variable and type(self).update is not Optimizer.update:
             raise NotImplementedError(

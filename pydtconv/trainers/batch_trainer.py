@@ -20,6 +20,7 @@ from pydtconv._ext.runtime import rouse_threads
 from pydtconv.engine import limits
 from pydtconv.graph import Plan
 from pydtconv.hooks import as_result
+from pydtconv.suggest import naming_arguments
 from pydtconv.support.sizes import as_bytes
 from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
@@ -169,7 +170,7 @@ class BatchTrainer(Compilable):
                 step = self._pydt_first_step(kind, batch, targets, single)
                 if targets is not None:
                     y = data.y if isinstance(data, ArrayData) else batch.y
-                    check_targets(targets, y, step.shapes)
+                    check_targets(targets, y, step.shapes, data.class_names)
             made_with = (targets, self._pydt_compiled_metrics, getattr(self, "optimizer", None))
             known = alike and self._pydt_steps.was_made_with(kind, step, made_with)
             if targets is not None and not known:
@@ -269,6 +270,7 @@ class BatchTrainer(Compilable):
         return data.first() if batch is None else batch, step
 
     # --- plan ------------------------------------------------------------------------------------------------------
+    @naming_arguments
     def plan(
         self,
         batch_size: int,

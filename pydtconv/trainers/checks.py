@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.layers.base.input_spec import shape_hint
 from pydtconv.trainers.compiled import Targets
 
 
@@ -29,7 +31,7 @@ def check_inputs(model: Any, x: Any) -> None:
         wanted, got = tuple(tensor.shape), tuple(array.shape)
         if not _fits(model, wanted, got):
             told = f"({', '.join(['n', *(str(e) for e in wanted[1:])])})"
-            raise ValueError(f"x: input {tensor.name!r}: expected shape {told}, got {got}")
+            raise ValueError(f"x: input {tensor.name!r}: expected shape {told}, got {got}{shape_hint(wanted, got)}")
 
 
 def _fits(model: Any, wanted: tuple[int | None, ...], got: tuple[int, ...]) -> bool:
@@ -40,11 +42,19 @@ def _fits(model: Any, wanted: tuple[int | None, ...], got: tuple[int, ...]) -> b
     return model._pydt_takes(wanted, got)
 
 
-def check_targets(targets: Targets, y: Any, predictions: Any) -> None:
+def check_targets(targets: Targets, y: Any, predictions: Any, class_names: Collection[str] = ()) -> None:
     """Raises ValueError, naming the output, where a loss finds targets that it cannot read.
 
-    predictions: the model's outputs for some batch (with .shape).
+    predictions: the model's outputs for some batch (with .shape).  class_names: those of a data set that has them.
     """
+    shapes = tree.flatten(predictions)
+    if len(shapes) == len(targets.outputs) == 1 and getattr(targets.outputs[0].loss, "takes_labels", False):
+        classes = shapes[0].shape[-1]
+        if classes < len(class_names):
+            raise ValueError(
+                f"y: output {targets.outputs[0].name!r} has {classes} classes, the data has {len(class_names)}: "
+                f"{', '.join(class_names)}"
+            )
     for output, array, prediction in zip(
         targets.outputs, targets.arrange(y, "y"), tree.flatten(predictions), strict=True
     ):

@@ -17,6 +17,7 @@ from pydtconv.layers.base.locks import Turn, turn_of
 from pydtconv.metrics import Mean
 from pydtconv.own_names import KerasName
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.suggest import naming_arguments
 from pydtconv.trainers.compiled import CompiledMetrics, Targets
 from pydtconv.trainers.custom_steps import CustomSteps, as_numbers
 from pydtconv.trainers.metric_runs import Gathering
@@ -102,6 +103,7 @@ class Compilable:
         self._pydt_set("_pydt_fitting", Turn())
 
     # --- compile ---------------------------------------------------------------------------------------------------
+    @naming_arguments
     def compile(
         self,
         optimizer: Any = "rmsprop",

@@ -16,6 +16,7 @@ from pydtconv import replica, tree
 from pydtconv.engine import limits, offloading
 from pydtconv.graph import TransferError
 from pydtconv.loops import GradientTape
+from pydtconv.suggest import naming_arguments
 from pydtconv.support.sequences import unpack_x_y_sample_weight
 from pydtconv.support.sizes import as_bytes
 from pydtconv.trainers import strategy
@@ -59,6 +60,7 @@ class Trainer(BatchTrainer):
 
     # --- fit -------------------------------------------------------------------------------------------------------
     @_one_fit_at_a_time
+    @naming_arguments
     def fit(
         self,
         x: Any = None,
@@ -218,6 +220,7 @@ class Trainer(BatchTrainer):
         return getattr(self, name)
 
     # --- evaluate, predict -----------------------------------------------------------------------------------------
+    @naming_arguments
     def evaluate(
         self,
         x: Any = None,
@@ -228,12 +231,9 @@ class Trainer(BatchTrainer):
         steps: int | None = None,
         callbacks: Any = None,
         return_dict: bool = False,
-        **kwargs: Any,
     ) -> Any:
         """Loss and metrics on data, in test mode: a list, in the order of `metrics` (a number where there is only
         the loss), or a dict by name.  Arguments as in `fit`; steps: number of batches."""
-        if kwargs:
-            raise TypeError(f"evaluate: unknown argument {next(iter(kwargs))!r}")
         data = make_data(x, y, sample_weight, batch_size)
         with limits.limited():
             self._pydt_prepare("test", data)
@@ -273,6 +273,7 @@ class Trainer(BatchTrainer):
         listeners.on_test_end(logs)
         return logs
 
+    @naming_arguments
     def predict(
         self,
         x: Any,

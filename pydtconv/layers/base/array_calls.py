@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.dtypes import real_array
+from pydtconv.dtypes import real_array, refuse_kinds
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.layers.base import context
 from pydtconv.layers.base.masks import mask_of, set_mask
@@ -98,6 +98,7 @@ def _as_arrays(value: Any, dtype: str) -> Any:
 def _as_array(leaf: Any, dtype: str) -> Any:
     if leaf is None or isinstance(leaf, (str, bool)) or callable(leaf):
         return leaf
+    refuse_kinds("x", leaf)
     if isinstance(leaf, (np.ndarray, np.generic)) or hasattr(leaf, "__array__"):
         array = real_array("layer", leaf)
         array = np.ascontiguousarray(array, dtype=array.dtype if array.dtype.kind in "biu" else dtype)

@@ -26,6 +26,8 @@ _PLAIN = (bool, int, float, complex, str, types.NoneType, np.generic)
 OTHER = ("__init__", "build", "get_config", "from_config", "compile", "fit", "on_epoch_end", "on_epoch_begin")
 _OWN = frozenset({"built", "name", "stop_training", "supports_masking"})
 _missing = object()
+#: where functions of a class hold another one
+_WAYS = ("fget", "__func__", "_call", "__wrapped__")
 #: items of a list or a dict, and elements of an array, that are looked at
 _LARGEST = 256
 
@@ -86,7 +88,7 @@ def names_read(kind: type) -> frozenset[str]:
             ours = is_ours(each)
             for name, member in vars(each).items():
                 if name not in OTHER or (ours and name == "__init__"):  # functions of pydtconv read from layers, too
-                    for part in (member, *(getattr(member, way, None) for way in ("fget", "__func__", "_call"))):
+                    for part in (member, *(getattr(member, way, None) for way in _WAYS)):
                         names.update(_mentioned(getattr(part, "__code__", None)))
         found = _names[kind] = frozenset(name for name in names - _OWN if not name.startswith("_pydt_"))
     return found

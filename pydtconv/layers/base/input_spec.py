@@ -7,6 +7,7 @@ from typing import Any
 
 from pydtconv import tree
 from pydtconv.dtypes import name_of
+from pydtconv.ops.checks import fits
 
 
 class InputSpec:
@@ -62,9 +63,25 @@ class InputSpec:
                 return f"expected shape {self.shape}"
         return None
 
+    def hint(self, shape: tuple[int | None, ...]) -> str:
+        """What may have been meant by an input that does not fit: see `shape_hint`."""
+        ndim = self.ndim or self.min_ndim or 0
+        axes = {axis % ndim: extent for axis, extent in self.axes.items() if -ndim <= axis < ndim}
+        return shape_hint(self.shape or tuple(axes.get(axis) for axis in range(ndim)), shape)
+
     def __repr__(self) -> str:
         fields = {key: value for key, value in vars(self).items() if value}
         return f"InputSpec({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
+
+
+def shape_hint(wanted: tuple[int | None, ...], got: tuple[int | None, ...]) -> str:
+    """What mends an input of the wrong shape, where it lacks its batch axis or has its channels first; else ""."""
+    if fits(got, wanted[1:]) and got:
+        return "; a single sample needs a batch axis: x[None]"
+    ndim = len(wanted)
+    if ndim > 2 and len(got) == ndim and got[1] == wanted[-1] and fits(got, (wanted[0], wanted[-1], *wanted[1:-1])):
+        return f"; channels come last here: x.transpose({', '.join(map(str, (0, *range(2, ndim), 1)))})"
+    return ""
 
 
 def check_inputs(layer: Any, input_spec: Any, inputs: Any) -> None:
@@ -85,6 +102,7 @@ def check_inputs(layer: Any, input_spec: Any, inputs: Any) -> None:
         which = "input" if len(specs) == 1 else f"input {index}"
         if not hasattr(tensor, "shape"):
             raise ValueError(f"{kind}: {which}: expected a tensor, got {tensor!r}")
-        problem = spec.mismatch(tuple(tensor.shape), str(tensor.dtype))
+        shape = tuple(tensor.shape)
+        problem = spec.mismatch(shape, str(tensor.dtype))
         if problem:
-            raise ValueError(f"{kind}: {which}: {problem}, got shape {tuple(tensor.shape)}")
+            raise ValueError(f"{kind}: {which}: {problem}, got shape {shape}{spec.hint(shape)}")

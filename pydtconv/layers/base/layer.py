@@ -20,6 +20,7 @@ from pydtconv.layers.base.symbolic import KerasTensor, Node, Operation, infer_ou
 from pydtconv.layers.base.weights import Weights
 from pydtconv.ops.shape import Cast
 from pydtconv.own_names import PREFIX
+from pydtconv.suggest import constructors, unknown_argument
 
 
 class Layer(Weights, Operation):
@@ -66,7 +67,7 @@ class Layer(Weights, Operation):
             shape = tuple(input_shape) if isinstance(input_shape, Iterable) else (input_shape,)
             object.__setattr__(self, "_pydt_input_shape_arg", shape)
         if kwargs:
-            raise ValueError(f"{type(self).__name__}: unknown arguments: {', '.join(map(repr, kwargs))}")
+            raise ValueError(unknown_argument(type(self).__name__, next(iter(kwargs)), *constructors(type(self))))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, replica, tree
-from pydtconv.dtypes import BFLOAT16, real
+from pydtconv.dtypes import BFLOAT16, real, refuse_kinds
 from pydtconv.graph import Rows
 from pydtconv.support.random import next_seed
 
@@ -49,6 +49,7 @@ def to_arrays(name: str, data: Any) -> Any:
         if isinstance(data, dict):
             return {key: to_arrays(f"{name}[{key!r}]", part) for key, part in data.items()}
         return tuple(to_arrays(f"{name}[{i}]", part) for i, part in enumerate(data))
+    refuse_kinds(name, data)
     array = np.asarray(data)
     if array.dtype.name == BFLOAT16:
         array = array.astype(real(BFLOAT16))
@@ -88,6 +89,10 @@ def count_samples(**data: Any) -> int:
             lengths[name if len(leaves) == 1 else f"{name}[{i}]"] = len(leaf)
     told = ", ".join(f"{name}: {length}" for name, length in lengths.items())
     if len(set(lengths.values())) > 1:
+        for name, structure in data.items():
+            if isinstance(structure, tuple) and len(structure) > 1 and len(structure) in lengths.values():
+                mend = f"np.stack({name}) makes one array of samples of a single shape"
+                raise ValueError(f"{name}: expected an array for each input, got a list of {len(structure)}: {mend}")
         raise ValueError(f"expected data of one length, got samples of {told}")
     if not lengths or 0 in lengths.values():
         raise ValueError(f"expected at least one sample, got {told or 'no data'}")
@@ -148,6 +153,7 @@ class ArrayData:
 
     restarts = True
     late = False
+    class_names: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica, tree
+from pydtconv.dtypes import refuse_kinds
 from pydtconv.support.dataset import PyDataset
 from pydtconv.support.digest import sampled
 from pydtconv.support.lazy_zeros import untouched
@@ -51,6 +52,11 @@ class StreamData:
         self._stand_in: Any = None
         #: of the first global batch, for processes that must read the same ones to compare
         self.first_seen: list[str] | None = None
+
+    @property
+    def class_names(self) -> Collection[str]:
+        """The classes of a data set that knows them."""
+        return getattr(self.source, "class_names", None) or getattr(self.source, "class_indices", None) or ()
 
     def epoch(self) -> Iterator[Batch]:
         """The batches of one epoch; each call shuffles anew, where there is an order to shuffle."""
@@ -267,6 +273,7 @@ def make_data(
     """
     if x is None:
         raise ValueError("x: expected arrays, or an iterable of batches, got None")
+    refuse_kinds("x", x)
     if is_arrays(x):
         return ArrayData(x, y, sample_weight, batch_size, shuffle, class_weight)
     if isinstance(x, (str, bytes)) or not (hasattr(x, "__iter__") or hasattr(x, "__getitem__")):
