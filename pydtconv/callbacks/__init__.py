@@ -11,8 +11,9 @@ from pydtconv.callbacks.moving_average import SwapEMAWeights
 from pydtconv.callbacks.precise_batch_norm import PreciseBatchNorm
 from pydtconv.callbacks.progbar import ProgbarLogger
 from pydtconv.callbacks.remote import RemoteMonitor
-from pydtconv.callbacks.simple import LambdaCallback, TerminateOnNaN
+from pydtconv.callbacks.simple import LambdaCallback
 from pydtconv.callbacks.tensorboard import TensorBoard
+from pydtconv.callbacks.terminate_on_nan import TerminateOnNaN
 from pydtconv.suggest import refusal
 
 __all__ = [

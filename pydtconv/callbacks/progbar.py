@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class ProgbarLogger(Callback):
         super().__init__()
         self._bar: Progbar | None = None
         self._seen = 0
-        self._fitting = False
+        self._fitting = self._said = False
         self.verbose = 1
         self.epochs = 1
         self.target: int | None = None
@@ -37,7 +38,7 @@ class ProgbarLogger(Callback):
         self.target = params.get("steps")
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        self._fitting = True
+        self._fitting, self._said = True, False
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         self._fitting = False
@@ -93,7 +94,15 @@ class ProgbarLogger(Callback):
         if self._bar is None:
             return
         self._bar.stateful_metrics.update(logs or {})
-        self._bar.update(self._seen, _numbers(logs), finalize=True)
+        numbers = _numbers(logs)
+        finite = all(math.isfinite(value) for name, value in numbers if "loss" in name)
+        if self._fitting and not finite and not self._said:
+            self._said = True
+            position = getattr(self.model, "_pydt_position", None)
+            bad = "" if position is None else position.batches.data.not_finite()
+            hint = "TerminateOnNaN(find_layer=True), or --debug-nan, names the first step and layer"
+            self._bar.note = f"not finite: {bad or hint}"
+        self._bar.update(self._seen, numbers, finalize=True)
         if self.target is None:
             self.target = self._seen
         self._bar = None

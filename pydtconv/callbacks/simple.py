@@ -5,28 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from pydtconv.callbacks.callback import Callback, Logs
-from pydtconv.callbacks.monitor import say
-
-
-class TerminateOnNaN(Callback):
-    """Ends training when the loss of a batch is not finite; raise_error does so with a RuntimeError."""
-
-    steers = True
-
-    def __init__(self, raise_error: bool = False) -> None:
-        super().__init__()
-        self.raise_error = raise_error
-
-    def on_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        loss = (logs or {}).get("loss")
-        if loss is not None and not np.isfinite(loss):
-            if self.raise_error:
-                raise RuntimeError(f"batch {batch}: the loss is {loss}; training ends")
-            say(True, f"Batch {batch}: Invalid loss, terminating training")
-            self.model.stop_training = True
+from pydtconv.callbacks.callback import Callback
 
 
 class LambdaCallback(Callback):

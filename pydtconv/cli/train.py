@@ -64,13 +64,16 @@ def add_arguments(parser: Parser) -> None:
     checkpointing.add_arguments(parser.add_argument_group("checkpoints"))
     group = parser.add_argument_group("what is written")
     reports.add_arguments(group)
+    group.add_argument(
+        "--debug-nan", action="store_true", help="end where the loss is not finite, and name the first step and layer"
+    )
     group.add_argument("--config", metavar="FILE", help="options of a TOML file, as a run has written it (NAME.toml)")
     processes.add_arguments(parser, own_network=True)
 
 
 def run(args: Any) -> int:
     from pydtconv import config, profiling, utils
-    from pydtconv.callbacks import PreciseBatchNorm
+    from pydtconv.callbacks import PreciseBatchNorm, TerminateOnNaN
 
     processes.start(args)
     _check_before_data(args)
@@ -101,7 +104,9 @@ def run(args: Any) -> int:
     reports.check_room(network, name)
     whole = max(steps - 1, 1) * args.epochs  # batches of one size, where the last one of an epoch is smaller
     profiler = profiling.Profiler(skip=max(min(2, whole - 1), 0)) if args.profile else None
-    callbacks = [*backup, *rates.callbacks(args), *reports.callbacks(args), *([profiler] if profiler else [])]
+    debug = [TerminateOnNaN(raise_error=True, find_layer=True)] if args.debug_nan else []
+    watching = [*reports.callbacks(args), *debug, *([profiler] if profiler else [])]
+    callbacks = [*backup, *rates.callbacks(args), *watching]
     if split is not None and not split.exact:  # evaluation is of the whole network
         callbacks.append(PreciseBatchNorm(train[0]))
     options |= {"validation_data": found.test, "memory_limit": networks.limit(args), "offload": args.offload}
@@ -163,6 +168,10 @@ def _fitted(
         if "offload:" not in str(error):
             raise
         raise CommandError(str(error)) from None
+    except RuntimeError as error:
+        if not args.debug_nan:
+            raise
+        raise CommandError(str(error), status=1) from None
     except KeyboardInterrupt:
         hint = ": the same command with --resume goes on" if args.checkpoint else ""
         raise CommandError(f"interrupted{hint}", status=130) from None

@@ -62,6 +62,8 @@ class Progbar:
         self.stateful_metrics = set(stateful_metrics or ())
         self.stateless_metrics = None if stateless_metrics is None else set(stateless_metrics)
         self.width = width
+        #: what the last line ends with
+        self.note = ""
         self._sums: dict[str, tuple[float, int]] = {}
         self._seen = 0
         self._start = time.perf_counter()
@@ -150,6 +152,7 @@ class Progbar:
             parts = [_duration(per_step * (self.target - self._seen)) + " left"]
         parts.append(f"{_per_step(per_step)}/{self.unit_name}")
         parts += [f"{name}: {_number(total / count)}" for name, (total, count) in self._sums.items()]
+        parts += [self.note] if finished and self.note else []
         return printable(" - ".join(parts))
 
 

@@ -84,7 +84,7 @@ FLAGS = {
         "--warmup-epochs": (["--warmup-epochs", "1"], "expected --base-batch-size too"), "--offload": ["there"],
         "--tune": ["1"], "--checkpoint": ["saved"], "--save-every": (["--save-every", "2"], "expected --checkpoint"),
         "--keep": (["--keep", "2"], "expected --checkpoint"), "--resume": (["--resume"], "expected --checkpoint"),
-        "--profile": ["step.json"], "--seed": ["2"], "--output": ["other"],
+        "--debug-nan": [], "--profile": ["step.json"], "--seed": ["2"], "--output": ["other"],
         "--no-sync-batchnorm": (["--no-sync-batchnorm"], NOTHING),
     },
     "evaluate": {**PRECISE, **DATA, **ON_RANKS, "--model": ["smallvgg16"], "--weights": ["other.weights.h5"]},
@@ -341,7 +341,7 @@ PARSED = {
 }  # fmt: skip
 SWITCHES = {
     "--augment", "--randaugment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory",
-    "--check-gradients", "--calibrate", "--again", "--neighbour", "--quick", "-m",
+    "--check-gradients", "--calibrate", "--again", "--neighbour", "--quick", "-m", "--debug-nan",
 }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ class Binder:
     """
 
     def __init__(self, graph: Graph, memory: Memory, updater: Updater | None) -> None:
+        self.graph = graph
         self.training = graph.training
         self.state = memory.state
         self.device = memory.device

@@ -264,6 +264,15 @@ class ArrayData:
                 result.append(np.take(leaf, order, axis=0, out=buffer[: len(order)], mode="clip"))
         return result
 
+    def not_finite(self) -> str:
+        """Which of the samples is the first with NaN or infinity; "" where there is none."""
+        for name, structure in (("x", self.x), ("y", self.y), ("sample_weight", self.sample_weight)):
+            for leaf in tree.flatten(structure):
+                for i in range(self.samples if leaf is not None and leaf.dtype.kind == "f" else 0):
+                    if not np.isfinite(leaf[i]).all():
+                        return f"sample {i} of {name} holds NaN or infinity"
+        return ""
+
     def on_epoch_begin(self) -> None:
         """Nothing to prepare."""
 

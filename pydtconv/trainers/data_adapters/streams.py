@@ -58,6 +58,10 @@ class StreamData:
         """The classes of a data set that knows them."""
         return getattr(self.source, "class_names", None) or getattr(self.source, "class_indices", None) or ()
 
+    def not_finite(self) -> str:
+        """Nothing is known of the samples without reading them again."""
+        return ""
+
     def epoch(self) -> Iterator[Batch]:
         """The batches of one epoch; each call shuffles anew, where there is an order to shuffle."""
         self._order = None
