@@ -69,6 +69,11 @@ class Profile:
     gradient_elements: int
     timings: list[Timing] = field(default_factory=list)
 
+    @property
+    def rest(self) -> Timing:
+        """What the median step takes beyond the medians of its parts, each of which is seldom late."""
+        return Timing(-1, "rest", "rest", "outside", self.seconds - sum(timing.seconds for timing in self.timings))
+
     # --- figures ---------------------------------------------------------------------------------------------------
     def grouped(self, *names: str) -> list[dict[str, Any]]:
         """Sums over timings that agree in the fields of these names, the longest first.
@@ -99,16 +104,23 @@ class Profile:
         )
         columns = f"{'ms':>9} {'share':>6} {'GFLOPS':>7} {'GB/s':>7}  "
         yield columns + f"{'pass':17} {'operator':18} {'algorithm':15} {'shape':44} node"
-        for timing in sorted(self.timings, key=lambda timing: -timing.seconds)[:top]:
+        longest = sorted(self.timings, key=lambda timing: -timing.seconds)
+        for timing in longest[:top]:
             yield self._figures(timing) + (
                 f"{timing.direction:17} {timing.kind[:18]:18} {timing.algorithm:15} {timing.shape:44} {timing.node}"
             )
+        others = longest[len(longest) if top is None else top :]
+        if others:
+            seconds = sum(timing.seconds for timing in others)
+            yield f"{self._figures(Timing(-1, '', '', '', seconds))}{len(others)} other parts"
+        yield f"{self._figures(self.rest)}rest, which the medians of the parts leave of that of the step"
         yield columns + f"{'pass':17} {'operator':18} count"
         for row in self.grouped("direction", "kind"):
             timing = Timing(
                 -1, "", row["kind"], row["direction"], row["seconds"], "", "", row["flops"], 0, row["bytes"]
             )
             yield f"{self._figures(timing)}{timing.direction:17} {timing.kind[:18]:18} {row['count']}"
+        yield f"{self._figures(self.rest)}{self.rest.direction:17} {self.rest.kind}"
 
     def _figures(self, timing: Timing) -> str:
         share = timing.seconds / self.seconds if self.seconds else 0.0

@@ -69,7 +69,10 @@ class Workload:
             for timing in first.timings
             if (timing.kind, timing.direction) == ("batchnorm", "forward")
         )
-        self._seconds = np.array([_stretches(profile) for profile in self.profiles])
+        #: of each profile: its step, which waits for nobody, over the sum of its parts
+        self._scales = [_scale(profile) for profile in self.profiles]
+        stretches = [_stretches(profile) for profile in self.profiles]
+        self._seconds = np.array(stretches) * np.array(self._scales)[:, None]
 
     def _at(self, images: int) -> np.ndarray:
         """Seconds of each stretch for so many images."""
@@ -86,8 +89,9 @@ class Workload:
         A single variable that is larger is a bucket of its own.  What does not depend on the images (the optimizer,
         the metrics' start) is taken from the nearest profile.
         """
-        nearest = min(self.profiles, key=lambda profile: abs(profile.batch_size - images))
-        fixed = {timing.node: timing.seconds for timing in nearest.timings if timing.index < 0}
+        index = min(range(len(self._sizes)), key=lambda i: abs(self._sizes[i] - images))
+        nearest, scale = self.profiles[index], self._scales[index]
+        fixed = {timing.node: scale * timing.seconds for timing in nearest.timings if timing.index < 0}
         *stretches, rest = (float(seconds) for seconds in self._at(images))
         now = sum(fixed.get(name, 0.0) for name in _BEFORE)
         ready: list[tuple[int, float]] = []
@@ -116,6 +120,13 @@ class Workload:
 def _gradients(profile: Profile) -> list[tuple[tuple[int, int], ...]]:
     """What becomes ready in the profile's plan, in order."""
     return [timing.gradients for timing in profile.timings if timing.gradients]
+
+
+def _scale(profile: Profile) -> float:
+    """By what the parts are to be multiplied, so that they sum to the step without waiting for other processes."""
+    waits = sum(timing.seconds for timing in profile.timings if timing.index < 0 and timing.node == "wait")
+    parts = sum(timing.seconds for timing in profile.timings) - waits
+    return (profile.seconds - waits) / parts if parts and profile.seconds > waits else 1.0
 
 
 def _stretches(profile: Profile) -> list[float]:

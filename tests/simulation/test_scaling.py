@@ -20,7 +20,8 @@ def profile(batch=8, scale=1.0, elements=100, **changes):
         Timing(-1, "inputs", "inputs", "outside", 0.25),
     ]
     values = {"dtype": "float32", "threads": 1, "variant": "AUTO", "cpu": "cpu", "samples": 1, "model": "net"}
-    values |= {"batch_size": batch, "seconds": 10.75, "gradient_elements": elements, "timings": timings} | changes
+    seconds = sum(timing.seconds for timing in timings)
+    values |= {"batch_size": batch, "seconds": seconds, "gradient_elements": elements, "timings": timings} | changes
     return Profile(**values)
 
 
@@ -36,9 +37,20 @@ def test_gradients_are_ready_in_backward_order_and_cut_into_buckets():
 def test_plans_of_different_batch_sizes_may_have_other_parts():
     more = profile(16, scale=2.0)
     more.timings.insert(2, Timing(2, "c", "batchnorm", "recompute", 1.0))
+    more.seconds += 1.0
     work = Workload([profile(8), more]).work(12, bucket_bytes=1)
     assert [bucket.ready for bucket in work.buckets] == [0.25 + 9.0, 0.25 + 9.0 + 5.0]
     assert work.backward_end == 0.25 + 9.0 + 5.0
+
+
+def test_the_step_is_where_it_starts_from_not_the_sum_of_its_parts():
+    work = Workload([profile(seconds=2 * 10.75)]).work(8, bucket_bytes=4 * 60)
+    assert work.buckets == (Bucket(12.5, 240, 0.6), Bucket(18.5, 160, 0.4))
+    assert (work.backward_end, work.optimizer, work.after, work.seconds) == (18.5, 2.0, 1.0, 21.5)
+    late = profile()
+    late.timings.append(Timing(-1, "wait", "wait", "outside", 5.0))  # for other processes, which are simulated
+    late.seconds = 2 * 10.75 + 5.0
+    assert Workload([late]).work(8, bucket_bytes=4 * 60) == work
 
 
 def test_one_bucket_and_two_ranks():
