@@ -97,7 +97,8 @@ def add_split(parser: Any) -> None:
     parser.add_argument(
         "--split",
         metavar="DEPTH:ROWSxCOLUMNS[:STOCHASTIC|:exact][:image]",
-        help="run this share of the convolutions in patches, as in 0.5:2x2:0.2 or 0.5:2x2:exact:image",
+        help="run this share of the convolutions in patches, as in 0.5:2x2:0.2 or 0.5:2x2:exact:image; pays within a "
+        "--memory-limit: without one a step may even take more memory",
     )
 
 

@@ -53,10 +53,11 @@ def run(args: Any) -> int:
         print(plan)
         if model.split is not None:
             print(model.split.describe(model))
+            print(training.without_split(model, args.batch_size, networks.limit(args), plan))
         if args.picture:
             print(f"picture: {plan.plot(args.picture)}")
         if args.dump:
             print(f"graphs, schedule and memory: {args.dump}")
     except (ValueError, MemoryError, ImportError, OSError) as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(f"{error}{training.split_that_fits(model, args, error)}") from None
     return 0

@@ -163,7 +163,7 @@ def _fitted(
         epochs = args.epochs + (args.head_epochs or 0)
         second = model.fit(*train, epochs=epochs, callbacks=callbacks, **options).history
     except (ValueError, NotImplementedError, MemoryError, CheckpointError) as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(f"{error}{training.split_that_fits(model, args, error)}") from None
     except OSError as error:
         if "offload:" not in str(error):
             raise

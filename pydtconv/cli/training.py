@@ -81,6 +81,42 @@ def optimizer(name: str, rate: Any, weight_decay: float = WEIGHT_DECAY, ema: flo
     return optimizers_by_name()[name](rate, weight_decay=weight_decay, **options)
 
 
+#: what is tried where no plan without patches meets a limit: with the results of the whole network first
+SPLITS = ("0.5:2x2:exact", "0.5:2x2")
+_MIB = 1 << 20
+
+
+def split_that_fits(model: Any, args: Any, error: Exception) -> str:
+    """What to say of a limit that no plan meets: the --split with which one does; "" where none does."""
+    from pydtconv import MemoryLimitError, replica
+
+    if not isinstance(error, MemoryLimitError) or model.split is not None or replica.current().size > 1:
+        return ""
+    if error.fixed_bytes > error.limit:
+        return ""
+    for split in SPLITS:
+        model.compile(model.optimizer, split=split)
+        try:
+            model.plan(args.batch_size, memory_limit=error.limit)
+        except (MemoryError, ValueError):  # what is no image cannot be split
+            continue
+        return f"; --split {split} would do"
+    return ""
+
+
+def without_split(model: Any, batch_size: int, limit: int | None, plan: Any) -> str:
+    """A line: what a step takes without the model's patches."""
+    from pydtconv import MemoryLimitError
+
+    model.compile(model.optimizer)
+    try:
+        peak = model.plan(batch_size, memory_limit=limit).peak_bytes
+    except MemoryLimitError as error:
+        return f"without --split: no plan below {error.smallest_bytes / _MIB:.2f} MiB"
+    hint = "" if plan.peak_bytes < peak or limit is not None else "; patches pay within a --memory-limit"
+    return f"without --split: {peak / _MIB:.2f} MiB{hint}"
+
+
 def one_hot(args: Any) -> bool:
     """Whether labels are rows of scores, not numbers of classes."""
     return not _loss_name(args).startswith("sparse_")

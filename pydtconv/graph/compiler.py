@@ -100,14 +100,14 @@ def _build_plan(
     if offload is not None:
         return compiler.dumped(compiler.offloading(offload, variant, memory_limit))
     compiler.choose_anew(CompileOptions(variant, workspace_bytes=0, elides=False, kept_bytes=0))
-    smallest = plan.peak_bytes
+    smallest = plan
     candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
     for choice in candidates:
         plan = compiler.plan(choice)
         if plan.peak_bytes <= memory_limit:
             return compiler.dumped(plan)
-        smallest = min(smallest, plan.peak_bytes)
-    raise MemoryLimitError(memory_limit, smallest)
+        smallest = min(smallest, plan, key=lambda plan: plan.peak_bytes)
+    raise MemoryLimitError(memory_limit, smallest.peak_bytes, plan=smallest)
 
 
 def _less_kept(graph: Graph, over: int) -> list[int]:

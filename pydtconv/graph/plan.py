@@ -24,16 +24,20 @@ MIB = 1 << 20
 class MemoryLimitError(MemoryError):
     """No plan fits in the memory limit of `limit` bytes; `smallest_bytes` is the least that a plan needs.
 
-    where: of which process that is, such as " on rank 2", where several train together.
+    `fixed_bytes` are those of variables, gradients and optimizer slots, 0 where that is not known.
+
+    where: of which process that is, such as " on rank 2", where several train together.  plan: that smallest one.
     """
 
-    def __init__(self, limit: int, smallest: int, where: str = "") -> None:
+    def __init__(self, limit: int, smallest: int, where: str = "", plan: Plan | None = None) -> None:
+        reason = "" if plan is None else f"; {plan.needs_most(limit)}"
         super().__init__(
             f"memory_limit: expected at least {smallest} bytes ({smallest / MIB:.1f} MiB), the smallest plan of this "
-            f"model and batch size{where}; got {limit} bytes ({limit / MIB:.1f} MiB)"
+            f"model and batch size{where}; got {limit} bytes ({limit / MIB:.1f} MiB){reason}"
         )
         self.limit = limit
         self.smallest_bytes = smallest
+        self.fixed_bytes = 0 if plan is None else plan.fixed_bytes
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +101,7 @@ class Plan:
     @property
     def peak_bytes(self) -> int:
         """Predicted peak: variables, gradients, optimizer slots, the arena, and workspaces outside of it."""
-        return self.parameter_bytes + self.gradient_bytes + self.slot_bytes + self.arena_bytes + self.transient_bytes
+        return self.fixed_bytes + self.arena_bytes + self.transient_bytes
 
     def live_bytes(self) -> list[int]:
         """Bytes of the arena in use at each step, without holes."""
@@ -116,6 +120,18 @@ class Plan:
         """The step at which most of the arena is in use."""
         live = self.live_bytes()
         return max(range(len(live)), key=live.__getitem__)
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of variables, gradients and optimizer slots, whatever the batch is."""
+        return self.parameter_bytes + self.gradient_bytes + self.slot_bytes
+
+    def needs_most(self, limit: int) -> str:
+        """In words, why the plan needs more than a limit: what the batch does not change, or the layer at the peak."""
+        if self.fixed_bytes > limit or not self.steps:
+            return f"variables, gradients and optimizer slots alone take {self.fixed_bytes / MIB:.1f} MiB"
+        step = self.steps[self.peak_step()]
+        return f"layer {step.node.scope or step.node.op.name!r} needs most, in its {step.kind}"
 
     def live_at(self, step: int) -> list[Storage]:
         """Storages in use at a step, the largest first."""

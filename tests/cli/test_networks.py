@@ -210,3 +210,36 @@ def test_trains_with_offload_and_patches(tmp_path, monkeypatch, capsys):
     assert "offload: expected a folder that is there, got 'none'" in capsys.readouterr().err
     assert main([*words, "--split", "0.5"]) == 2
     assert "--split: split: expected a Split or a text such as" in capsys.readouterr().err
+
+
+def plan_lines(capsys, *words):
+    status = main(["plan", "--model", "resnet20", "--batch-size", "16", *words])
+    told = capsys.readouterr()
+    return status, told.out.splitlines()[-2:], told.err
+
+
+@pytest.mark.slow
+def test_patches_pay_within_a_limit_and_plan_and_its_errors_say_so(capsys):
+    config.set_num_threads(1)
+    status, lines, _ = plan_lines(capsys, "--split", "0.5:2x2")
+    assert status == 0
+    assert lines[0].startswith("patches: 2x2 of ")
+    assert re.fullmatch(r"without --split: \d+\.\d\d MiB; patches pay within a --memory-limit", lines[1])
+    status, _, told = plan_lines(capsys, "--memory-limit", "10")
+    assert status == 2
+    least = int(re.search(r"expected at least (\d+) bytes", told)[1])
+    assert re.search(r"layer 'resnet20/.*' needs most, in its backward; --split 0\.5:2x2 would do$", told)
+    status, lines, _ = plan_lines(capsys, "--split", "0.5:2x2", "--memory-limit", "10")
+    assert status == 0
+    assert lines[1] == f"without --split: no plan below {least / 2**20:.2f} MiB"
+
+
+def test_the_error_of_a_limit_says_what_needs_it(capsys):
+    _, _, told = plan_lines(capsys, "--memory-limit", "1")
+    assert re.search(r"; variables, gradients and optimizer slots alone take 3\.\d MiB$", told)
+
+
+def test_help_says_when_patches_pay(capsys):
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    assert "pays within a --memory-limit" in " ".join(capsys.readouterr().out.split())

@@ -32,11 +32,7 @@ class Placed(Protocol):
     backward_start: int
 
     @property
-    def parameter_bytes(self) -> int: ...
-    @property
-    def gradient_bytes(self) -> int: ...
-    @property
-    def slot_bytes(self) -> int: ...
+    def fixed_bytes(self) -> int: ...
     @property
     def peak_bytes(self) -> int: ...
     @property
@@ -70,10 +66,9 @@ def plot_memory(plan: Placed, path: Path) -> Path:
     peak = plan.peak_step()
     over_time.axhline(plan.arena_bytes / MIB, color="#333333", linewidth=0.8, linestyle=":")
     over_time.axvline(peak, color="#333333", linewidth=0.8, linestyle="--")
-    fixed = plan.parameter_bytes + plan.gradient_bytes + plan.slot_bytes
     over_time.set_title(
         f"Memory over one step: arena {plan.arena_bytes / MIB:.1f} MiB, variables with gradients and slots "
-        f"{fixed / MIB:.1f} MiB, predicted peak {plan.peak_bytes / MIB:.1f} MiB",
+        f"{plan.fixed_bytes / MIB:.1f} MiB, predicted peak {plan.peak_bytes / MIB:.1f} MiB",
         fontsize=10,
     )
     lines = [f"peak at {plan.steps[peak].node.name}:" if plan.steps else "nothing runs"]
