@@ -78,7 +78,7 @@ pip() {
 folder=$(mktemp -d)
 background=
 trap 'for job in $background; do kill "$job" 2>/dev/null || true; done; rm -rf "$folder"' EXIT
-echo "pydtconv: builds the C library and .venv"
+echo "pydtconv: builds the C library and .venv, in about a minute"
 if [ ! -x .venv/bin/pip ]; then
     "$python" tools/libdtconv.py &
     background=$!

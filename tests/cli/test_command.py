@@ -177,9 +177,31 @@ def test_the_demo_ends_well_where_its_picture_cannot_be_drawn(monkeypatch, capsy
     monkeypatch.setattr(applications, "MNISTConvNet", network)
     (tmp_path / "file").touch()
     assert main(["demo", "--epochs", "1", "--output", str(tmp_path / "file" / "digits.png")]) == 0
+    text = capsys.readouterr().out
+    assert "\ntest accuracy" in text
+    assert "\nno learning curve: " in text
+    assert "\nnext:\n" in text
+
+
+def test_the_demo_says_what_happens_shows_digits_and_three_next_commands(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["demo", "--epochs", "1", "--output", str(tmp_path / "digits.png")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-2].startswith("test accuracy")
-    assert lines[-1].startswith("no learning curve: ")
+    assert (
+        lines[0] == "A convolutional network looks at 1438 handwritten digits, 1 times each, and then reads 359 others."
+    )
+    assert lines[1] == "It takes some seconds, and nothing is downloaded."
+    assert max(map(len, lines)) <= 110
+    end = next(
+        i for i, line in enumerate(lines) if re.match(r"a \d, \d+% sure +a \d, \d+% sure +a \d, \d+% sure", line)
+    )
+    assert all(set(line) <= set(" .:-=+*#%@") for line in lines[end - 8 : end])
+    assert sum("@" in line for line in lines[end - 8 : end]) > 2
+    assert "no learning curve: plot_learning_curve needs matplotlib: pip install 'pydtconv[plot]'" in lines
+    commands = [line.split("   ")[0].split() for line in lines if line.startswith("  pydtconv ")]
+    assert len(commands) == 3
+    for _, *words in commands:  # those are commands that there are
+        build_parser().parse_args(words)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
