@@ -7,7 +7,6 @@ digits that were kept apart, with what the network takes them for, and draws the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def side_by_side(images: Sequence[np.ndarray]) -> list[str]:
+def side_by_side(images: np.ndarray) -> list[str]:
     """Images of 0 to 255 as lines of text, next to each other."""
     signs = [[[_SHADES[int(pixel) * 9 // 255] * 2 for pixel in row] for row in image] for image in images]
     return ["   ".join(f"{''.join(row):24}" for row in rows).rstrip() for rows in zip(*signs, strict=True)]
