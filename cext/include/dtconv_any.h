@@ -153,6 +153,7 @@ typedef union {
 /* images */
 #define dtconv_take_samples(dtype, ...) DTCONV_RUN_EVERY(dtype, take_samples, __VA_ARGS__)
 #define dtconv_bands(dtype, ...) DTCONV_RUN_EVERY(dtype, bands, __VA_ARGS__)
+#define dtconv_sample_places(...) DTCONV_9(sample_places, __VA_ARGS__)
 #define dtconv_bands_workspace(dtype, ...) DTCONV_FOR_EVERY(dtype, bands_workspace)(__VA_ARGS__)
 
 /* optimizers */

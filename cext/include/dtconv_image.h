@@ -40,3 +40,8 @@ dtconv_status DT(bands)(const dtconv_band *rows, const dtconv_band *columns, int
 size_t DT(bands_of_bytes_workspace)(const dtconv_band *columns, int64_t c);
 dtconv_status DT(bands_of_bytes)(const dtconv_band *rows, const dtconv_band *columns, int64_t c, const uint8_t *x,
                                  uint8_t *y, real *workspace);
+
+/* y (count, inner) = x (extents ..., inner), of `rank` extents, at places between its elements, (rank, count).  order:
+ * 0 the nearest one, 1 linear; mode: a dtconv_fill, value: that of CONSTANT. */
+dtconv_status DT(sample_places)(int rank, const int64_t *extents, int64_t inner, int order, int mode, double value,
+                                int64_t count, const double *places, const real *x, real *y);

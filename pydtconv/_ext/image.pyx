@@ -4,6 +4,7 @@ Images come as (pixels, c) views (see kernels/cpu/rows.py): pixels may lie apart
 bfloat16 are uint16: its bits.  What `bind_*` returns is called in every step: it is bound to addresses.
 """
 
+from cython cimport floating
 from libc.stdint cimport int64_t, uint8_t
 
 from pydtconv._ext.arrays cimport dtype_in, holding, layout_in, reals_in, rows_in, rows_of, scratch, scratch_in
@@ -18,6 +19,7 @@ cdef extern from "dtconv_any.h" nogil:
         const void *weights
 
     int dtconv_take_samples(...)
+    int dtconv_sample_places(...)
     size_t dtconv_bands_workspace(dtconv_dtype, ...)
     int dtconv_bands(...)
     size_t dtconv_sbands_of_bytes_workspace(const dtconv_band *columns, int64_t c)
@@ -107,3 +109,19 @@ def bands_of_bytes(Band rows not None, Band columns not None, const uint8_t[:, :
         raise ValueError(f"workspace: expected {bands_of_bytes_workspace(columns, x.shape[2])} bytes or more")
     with nogil:
         check(dtconv_sbands_of_bytes(&rows.band, &columns.band, x.shape[2], &x[0, 0, 0], &y[0, 0, 0], &workspace[0]))
+
+
+def sample_places(const int64_t[::1] extents, int order, int mode, double value, const double[::1] places,
+                  const floating[::1] x, floating[::1] y):
+    """y (points, inner) = x (extents ..., inner) at places (rank, points) between its elements; all come flat.
+
+    mode: a dtconv_fill.  Raises ValueError for arrays that do not fit each other.
+    """
+    cdef int rank = extents.shape[0]
+    cdef int64_t points = places.shape[0] // rank, inner = y.shape[0] // points, elements = inner
+    for i in range(rank):
+        elements *= extents[i]
+    if elements != x.shape[0] or rank * points != places.shape[0] or points * inner != y.shape[0]:
+        raise ValueError("sample_places: expected arrays that fit each other")
+    with nogil:
+        check(dtconv_sample_places(rank, &extents[0], inner, order, mode, value, points, &places[0], &x[0], &y[0]))

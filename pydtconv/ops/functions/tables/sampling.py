@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.images.places import sample
 from pydtconv.images.steps import affine, change, check_filling
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
@@ -49,19 +50,6 @@ def corners(coordinates: Any, extents: Shape, order: int, mode: str) -> Any:
         yield indices, math.prod(weights[1:], start=weights[0]), inside
 
 
-def sample(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
-    """Values of x at coordinates (rank, ...) between its elements; x may have further axes behind."""
-    rank = len(coordinates)
-    total: Any = 0
-    for indices, weight, inside in corners(np.asarray(coordinates, "float64"), x.shape[:rank], order, fill_mode):
-        weight = weight.reshape(weight.shape + (1,) * (x.ndim - rank))
-        values = x[indices]
-        if inside is not None:
-            values = np.where(inside.reshape(weight.shape), values, fill_value)
-        total = total + weight * values
-    return np.round(total) if x.dtype.kind in "iu" else total
-
-
 def _map_shape(x: Shape, coordinates: Shape, order: int, fill_mode: str, fill_value: float) -> Shape:
     check_filling("map_coordinates", order, fill_mode)
     if coordinates[:1] != (len(x),):
@@ -89,7 +77,7 @@ def _slopes(x: np.ndarray, places: np.ndarray, order: int, fill_mode: str, fill_
         moved = [np.array(places, "float64") for _ in range(2)]
         low = np.floor(moved[0][axis])
         moved[0][axis], moved[1][axis] = low, low + 1
-        ends = [sample(x, points, order, fill_mode, fill_value) for points in moved]
+        ends = [sample(x.astype("float64"), points, order, fill_mode, fill_value) for points in moved]
         slopes.append((ends[1] - ends[0]) * (order > 0))
     return np.stack(slopes)
 
