@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pydtconv.cli import build_parser
+from tests.torchvision_models import import_torchvision
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -34,6 +35,8 @@ def commands():
                 yield pytest.param(line, id=f"{page.removesuffix('.md')}: {line}")
 
 
+#: a page whose blocks follow each other, on photographs
+PHOTOGRAPHS = "docs/guides/fine-tune.md"
 #: what readers meet first
 QUICK = ("README.md",)
 
@@ -43,6 +46,7 @@ QUICK = ("README.md",)
     [
         pytest.param(*block.values, id=block.id, marks=() if block.values[0] in QUICK else pytest.mark.slow)
         for block in [*blocks("python"), *blocks("{code-block} python")]
+        if block.values[0] != PHOTOGRAPHS
     ],
 )
 def test_code_runs(page, code, tmp_path):
@@ -53,6 +57,30 @@ def test_code_runs(page, code, tmp_path):
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, env=os.environ, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_fine_tuning_on_photographs(tmp_path):
+    """All of the page, in one folder, for small images and few epochs; the file to start from is torchvision's."""
+    photographs = Path(os.environ.get("PYDTCONV_DATA", "")) / "ants_bees"
+    if not (photographs / "train").is_dir():
+        pytest.skip("needs PYDTCONV_DATA with ants_bees/")
+    torchvision = import_torchvision()
+    for package in ("torch", "onnx", "PIL", "matplotlib"):
+        pytest.importorskip(package)
+    import torch
+
+    torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "resnet18.pth")
+    (tmp_path / "photos").symlink_to(photographs)
+    for language, block in re.findall(r"^```(python|sh)\n(.*?)^```", TEXTS[PHOTOGRAPHS], re.S | re.M):
+        words = ["-W", "error", "-c", block]
+        if language == "sh":
+            words = ["-m", *shlex.split(block.replace("\\\n", " "))]
+            words += ["--image-size", "64", "--epochs", "1", "--head-epochs", "1"] if words[2] == "train" else []
+        result = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+    for name in ("confusion.png", "seen.png", "found.csv", "insects.onnx", "insects.keras", "insects.toml"):
+        assert (tmp_path / name).stat().st_size
 
 
 @pytest.mark.parametrize("line", list(commands()))

@@ -70,9 +70,10 @@ def callbacks(args: Any, append: bool = False) -> list[Any]:
 
 
 def result(args: Any, history: dict[str, list[float]]) -> str:
-    """The test results of the weights that are kept."""
-    losses = history["val_loss"] if args.early_stopping is not None else []
-    at = int(np.nanargmin(losses)) if len(losses) and not np.isnan(losses).all() else -1
+    """The test results of the weights that are kept: of the last epoch, or with --early-stopping of the best one."""
+    losses, at = history["val_loss"][args.head_epochs or 0 :], -1
+    if args.early_stopping is not None and not np.isnan(losses).all():
+        at = int(np.nanargmin(losses)) - len(losses)
     if "val_accuracy" in history:
         return f"test accuracy {history['val_accuracy'][at]:.2%}"
     names = [name for name in history if name.startswith("val_")]
@@ -123,8 +124,8 @@ def confusion_matrix(model: Any, found: Data, batch_size: int) -> np.ndarray:
     return counts
 
 
-def pictures(args: Any, model: Any, found: Data, history: dict[str, list[float]], name: str, title: str) -> None:
-    """The learning curve, and the confusion matrix where it is asked for."""
+def pictures(args: Any, counts: Any, found: Data, history: dict[str, list[float]], name: str, title: str) -> None:
+    """Draws the learning curve, and the confusion matrix where there is one."""
     from pydtconv import utils
     from pydtconv.files.plotting import plot_confusion_matrix
 
@@ -132,8 +133,7 @@ def pictures(args: Any, model: Any, found: Data, history: dict[str, list[float]]
         print(f"learning curve: {utils.plot_learning_curve(history, f'{name}.png', title=title)}")
     except (ImportError, OSError) as error:
         print(f"no learning curve: {error}")
-    if args.confusion_matrix:
-        counts = confusion_matrix(model, found, args.batch_size)
+    if counts is not None:
         try:
             print(f"confusion matrix: {plot_confusion_matrix(counts, args.confusion_matrix, found.names)}")
         except OSError as error:

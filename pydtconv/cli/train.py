@@ -95,6 +95,7 @@ def run(args: Any) -> int:
         searches.find_batch(model, networks.limit(args))
         return 0
     train, options = _batches(args, found)
+    options |= {"memory_limit": networks.limit(args), "offload": args.offload}
     if args.find_learning_rate:
         plain = training.optimizer(args.optimizer, rates.first(args), args.weight_decay)
         training.compile_again(model, plain, args, split, args.metrics)
@@ -109,8 +110,7 @@ def run(args: Any) -> int:
     callbacks = [*backup, *rates.callbacks(args), *watching]
     if split is not None and not split.exact:  # evaluation is of the whole network
         callbacks.append(PreciseBatchNorm(train[0]))
-    options |= {"validation_data": found.test, "memory_limit": networks.limit(args), "offload": args.offload}
-    options["steps_per_epoch"] = args.steps_per_epoch
+    options |= {"validation_data": found.test, "steps_per_epoch": args.steps_per_epoch}
     history = _fitted(args, model, network, train, callbacks, options)
     return _written(args, model, network, found, history, name, profiler)
 
@@ -191,6 +191,7 @@ def _written(
     status = 1 if written else 0
     if profiler is not None:
         reports.write_profile(profiler, args.profile)
+    counts = reports.confusion_matrix(model, found, args.batch_size) if args.confusion_matrix else None
     if not replica.current().is_main:
         return status
     result = {"weights": weights, "classes": found.classes, "names": found.names, "shape": list(found.shape)}
@@ -199,5 +200,5 @@ def _written(
         print(f"options: {name}.toml")
     except OSError as error:
         print(f"no options: {error}")
-    reports.pictures(args, model, found, history, name, network.name)
+    reports.pictures(args, counts, found, history, name, network.name)
     return status

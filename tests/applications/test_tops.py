@@ -19,7 +19,13 @@ QUICK = {
     "unet": {"filters": 2, "levels": 2}, "unet3d": {"filters": 2, "levels": 2}, "resnet1d": {"filters": (4, 8)},
     "cosmoflow": {"filters": (2, 3), "units": (5,)}, "mobilenet": {"alpha": 0.25}, "resnet20": {},
 }  # fmt: skip
-EVERY = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in applications.names()]
+#: the same as smaller ones, but for widths that take a minute
+WIDE = ("convnextbase", "convnextlarge", "convnextxlarge", "efficientnetv2l", "nasnetlarge")
+EVERY = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in applications.names()
+    if name not in WIDE
+]
 
 
 @pytest.fixture
