@@ -35,8 +35,9 @@ def commands():
                 yield pytest.param(line, id=f"{page.removesuffix('.md')}: {line}")
 
 
-#: a page whose blocks follow each other, on photographs
 PHOTOGRAPHS = "docs/guides/fine-tune.md"
+#: pages whose blocks follow each other; tests of their own run these
+FOLLOWING = (PHOTOGRAPHS, "docs/first-week.md")
 #: what readers meet first
 QUICK = ("README.md",)
 
@@ -46,7 +47,7 @@ QUICK = ("README.md",)
     [
         pytest.param(*block.values, id=block.id, marks=() if block.values[0] in QUICK else pytest.mark.slow)
         for block in [*blocks("python"), *blocks("{code-block} python")]
-        if block.values[0] != PHOTOGRAPHS
+        if block.values[0] not in FOLLOWING
     ],
 )
 def test_code_runs(page, code, tmp_path):
