@@ -82,6 +82,7 @@ static int multiply(const pass *s, const scratch *own, const product *c, const e
     DT(direct_tile) t; /* it would take as long to set all of it as some steps of the sum */
     t.segments = own->terms, t.segment_count = c->term_count;
     t.a_step = 1, t.b_step = DIRECT_NR;
+    t.scale = NULL;
     t.add = added != NULL, t.relu = f->activation == DTCONV_RELU;
     t.beside = finished ? NULL : own->tile;
     t.ahead = c->lines, t.ahead_count = c->line_count;

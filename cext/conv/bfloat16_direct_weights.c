@@ -268,6 +268,7 @@ static void multiply(const weights *s, int64_t m, const number *a, int64_t rs_a,
     for (int64_t i = 0; i < m; i++) t.a[i] = a + i * rs_a, t.c[i] = c + i * DIRECT_NR, t.added[i] = t.c[i];
     t.segments = terms, t.segment_count = count;
     t.a_step = 1, t.b_step = DIRECT_NR;
+    t.scale = NULL;
     t.add = !first, t.relu = 0;
     t.beside = NULL;
     t.ahead = NULL, t.ahead_count = 0;

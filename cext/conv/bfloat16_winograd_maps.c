@@ -108,7 +108,13 @@ INLINE void pixels(side down, side across, const real *planes, int64_t plane, in
     for (int64_t c = 0; c < channels; c += V) {
         vec values[TRANSFORM_PIXELS];
         const vec shift = bias ? load(bias + first + c) : (vec){0};
-        contract_vector(down, across, planes + c, plane, (writing){y, added, first + c, shift, values, 0});
+        contract_vector(down, across, planes + c, plane,
+                        (writing){.y = y,
+                                  .added = added,
+                                  .first = first + c,
+                                  .scale = (vec){0} + 1,
+                                  .shift = shift,
+                                  .unrounded = values});
         UNROLL for (int i = 0; i < down.k * across.k; i++)
             store_elem(y[i] + first + c, relu ? positive(values[i]) : values[i]);
     }
@@ -120,13 +126,13 @@ INLINE void to_pixels(side down, side across, const real *planes, int64_t plane,
     const int64_t whole = channels / V * V, rest = channels - whole;
     const int relu = to->activation == DTCONV_RELU, other = !relu && to->activation != DTCONV_LINEAR;
     if (other)
-        contract(down, across, planes, plane, first, channels, y, to->bias, to->added, 0, to);
+        contract(down, across, planes, plane, first, channels, y, to, to->added, 0, to);
     else if (to->added)
         pixels(down, across, planes, plane, first, whole, y, to->bias, to->added, relu);
     else
         pixels(down, across, planes, plane, first, whole, y, to->bias, NULL, relu);
     if (rest && !other)
-        contract(down, across, planes + whole, plane, first + whole, rest, y, to->bias, to->added, relu, NULL);
+        contract(down, across, planes + whole, plane, first + whole, rest, y, to, to->added, relu, NULL);
 }
 
 static void round_pairs(int64_t n, const float *x, const float *y, half *to) {

@@ -45,9 +45,10 @@ void DT(col2im)(const dtconv_conv *p, const real *matrix, int64_t first, int64_t
 /* dx = 0, in parallel. */
 void DT(clear_dx)(const dtconv_conv *p, real *dx);
 
-/* Bias, residual and activation as a GEMM's epilogue. */
+/* Bias, scale, residual and activation as a GEMM's epilogue. */
 typedef struct {
-    const real *bias; /* of the GEMM's first column, or NULL */
+    const real *bias;         /* of the GEMM's first column, or NULL */
+    const real *scale, *beta; /* the same, both of them */
     dtconv_activation activation;
     real alpha;
     const elem *residual; /* of the GEMM's first row and column, or NULL; not C itself */

@@ -12,13 +12,15 @@ dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, in
                                const void *context, void *workspace, size_t bytes) {
     const int64_t co = p->co / p->groups;
     const DT(matrix) w = {a->w + group * co, p->co, 1}, x = {a->x + group * (p->ci / p->groups), p->ldx, 1};
-    const int in_place = a->residual == a->y; /* then it is in C already */
+    const int in_place = a->residual == a->y && !a->scale; /* then it is in C already */
     const DT(bias_activation) finish = {.bias = a->bias ? a->bias + group * co : NULL,
+                                        .scale = a->scale ? a->scale + group * co : NULL,
+                                        .beta = a->scale ? a->beta + group * co : NULL,
                                         .activation = a->activation,
                                         .alpha = a->alpha,
                                         .residual = a->residual && !in_place ? a->residual + group * co : NULL,
                                         .ldr = a->ldr};
-    const int plain = !a->bias && !finish.residual && a->activation == DTCONV_LINEAR;
+    const int plain = !a->bias && !a->scale && !finish.residual && a->activation == DTCONV_LINEAR;
     const DT(gemm_args) gemm = {.m = dtconv_rows(p),
                                 .n = co,
                                 .k = dtconv_columns(p),

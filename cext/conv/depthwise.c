@@ -254,8 +254,14 @@ static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(
     row_of j = {.s = read, .rows = &ring->rows, .ldw = s->ldw, .lda = s->lda, .outer = s->per};
     j.filters = read->filters + first / V * read->mult * DT(depthwise_filter)(read);
     j.channels = u.n / s->per, j.inner = read->of_read;
-    const DT(bias_activation) finish = {.bias = a->bias, .activation = a->activation, .alpha = a->alpha};
-    const int finishes = !read->turned && (a->bias || a->activation != DTCONV_LINEAR);
+    DT(bias_activation)
+    finish = {.bias = a->bias,
+              .scale = a->scale,
+              .beta = a->beta,
+              .activation = a->activation,
+              .alpha = a->alpha,
+              .ldr = s->lda};
+    const int finishes = !read->turned && (a->bias || a->scale || a->activation != DTCONV_LINEAR);
     DT(depthwise_begin)(read, ring, first, j.channels, u.column);
     if (sums) DT(gather_begin)(sums);
     for (int64_t h = u.row; h < u.end; h++) {
@@ -264,7 +270,9 @@ static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(
         DT(depthwise_meet)(read, ring, h / read->h.written, h % read->h.written);
         load_ahead(s, ring, &u, h, pixel, &j);
         j.written = row + u.channel;
-        j.added = s->added ? s->added + pixel * s->lda + u.channel : NULL;
+        const elem *added = s->added ? s->added + pixel * s->lda : NULL;
+        j.added = added && !finish.scale ? added + u.channel : NULL; /* what is scaled is so before */
+        if (finish.scale) finish.residual = added;
         for (int64_t r = 0; r < (read->turned ? MIN(u.count, read->w.stride) : 1); r++) {
             const phase f = phase_of(read, u.count, r);
             function_of(&j, &f)(&j, &f);

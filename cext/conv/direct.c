@@ -111,6 +111,10 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
                                      .add = s->added != NULL && !own->beside,
                                      .beside = own->beside,
                                      .relu = activation == DTCONV_RELU};
+    if (!s->turned && s->args->scale) {
+        pair[0].tile.scale = s->args->scale + group * s->cw;
+        pair[0].tile.beta = s->args->beta + group * s->cw;
+    }
     pair[1] = pair[0];
     const int64_t pixels = d->count * h->count * w->count, tiles = dtconv_ceil_div(pixels, DIRECT_MR);
     DT(direct_walk) place = DT(direct_begin)(s, group, image, d, h, w);

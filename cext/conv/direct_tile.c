@@ -32,6 +32,15 @@ INLINE void multiply(int rows, int vectors, const real *const *a, int64_t p, con
     }
 }
 
+/* sum = sum * scale + beta */
+INLINE void scale_tile(int rows, int vectors, const DT(direct_tile) * t, int64_t column, int64_t last, vec (*sum)[NV]) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+        const int64_t count = v == vectors - 1 ? last : V, at = column + v * V;
+        const vec scale = load_part(t->scale + at, count), beta = load_part(t->beta + at, count);
+        UNROLL for (int i = 0; i < rows; i++) sum[i][v] = multiply_add(sum[i][v], scale, beta);
+    }
+}
+
 /* C = act(sum + added), where `last` is V with constants for what is asked for. */
 INLINE void store_tile(int rows, int vectors, const DT(direct_tile) * t, int64_t column, int64_t last, vec (*sum)[NV],
                        int beside, int add, int relu) {
@@ -87,6 +96,7 @@ INLINE void tile(int rows, int vectors, int in_order, const DT(direct_tile) * t,
         for (; k > 0; k--, p += a_step, row += b_step) multiply(rows, vectors, a, p, row, sum);
     }
     for (; TURN > 1 && line < end_of_lines; line++) __builtin_prefetch(*line, 0, 2);
+    if (t->scale) scale_tile(rows, vectors, t, column, last, sum);
     if (last < V)
         store_tile(rows, vectors, t, column, last, sum, t->beside != NULL, !t->beside && t->add, !t->beside && t->relu);
     else if (t->beside)

@@ -1,6 +1,6 @@
-/* Bias, residual and activation on the way out of a convolution, and their backward.
+/* Bias, scale, residual and activation on the way out of a convolution, and their backward.
  *
- *   forward    y = act(y + b + r), on each block of y while it is in cache
+ *   forward    y = act((y + b) * scale + beta + r), on each block of y while it is in cache
  *   backward   dy = dy * act'(y), db[c] = sum over pixels of dy[pixel, c], in one sweep
  *
  * All activations here have a derivative that follows from y.  The pixels of backward are cut into at most SLICES parts
@@ -12,16 +12,22 @@
 enum { SLICES = 32, SLICE_MIN = 64 };
 
 static inline __attribute__((always_inline)) void activate_rows(const DT(bias_activation) * e, int64_t m, int64_t n,
-                                                                const real *bias, const elem *added, elem *c,
-                                                                int64_t ldc, dtconv_activation activation) {
+                                                                int64_t first, const elem *added, elem *c, int64_t ldc,
+                                                                dtconv_activation activation) {
+    const real *bias = e->bias ? e->bias + first : NULL;
     for (int64_t i = 0; i < m; i++, c += ldc, added += e->ldr) {
-        if (bias && e->residual)
+        if (e->scale) {
+            const real *scale = e->scale + first, *beta = e->beta + first;
+            for (int64_t j = 0; j < n; j++) c[j] = narrow((widen(c[j]) + (bias ? bias[j] : 0)) * scale[j] + beta[j]);
+            if (!e->residual && activation == DTCONV_LINEAR) continue;
+        }
+        if (bias && !e->scale && e->residual)
             for (int64_t j = 0; j < n; j++)
                 c[j] = narrow(activate(widen(c[j]) + bias[j] + widen(added[j]), activation, e->alpha));
         else if (e->residual)
             for (int64_t j = 0; j < n; j++)
                 c[j] = narrow(activate(widen(c[j]) + widen(added[j]), activation, e->alpha));
-        else if (bias)
+        else if (bias && !e->scale)
             for (int64_t j = 0; j < n; j++) c[j] = narrow(activate(widen(c[j]) + bias[j], activation, e->alpha));
         else
             for (int64_t j = 0; j < n; j++) c[j] = narrow(activate(widen(c[j]), activation, e->alpha));
@@ -31,12 +37,11 @@ static inline __attribute__((always_inline)) void activate_rows(const DT(bias_ac
 void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, elem *c,
                                   int64_t ldc) {
     const DT(bias_activation) *e = context;
-    const real *bias = e->bias ? e->bias + j : NULL;
     const elem *added = e->residual ? e->residual + i * e->ldr + j : c;
     switch ((int)e->activation) { /* a loop of its own for each, so that it is vectorised */
-#define FUSED(NAME, kind, f, gradient)                              \
-    case DTCONV_##NAME:                                             \
-        activate_rows(e, m, n, bias, added, c, ldc, DTCONV_##NAME); \
+#define FUSED(NAME, kind, f, gradient)                           \
+    case DTCONV_##NAME:                                          \
+        activate_rows(e, m, n, j, added, c, ldc, DTCONV_##NAME); \
         break;
 #include "../cuda/activations.h"
     }

@@ -246,6 +246,7 @@ static DT(conv_args) arguments_of(const dtconv_conv *p, const DT(conv_args) * a,
     const int64_t i = group * (p->ci / p->groups), o = group * (p->co / p->groups);
     own.x += i, own.y += o, own.w += o;
     if (a->bias) own.bias += o;
+    if (a->scale) own.scale += o, own.beta += o;
     if (a->residual) own.residual += o;
     if (a->mean) own.mean += o, own.variance += o;
     if (a->reductions.sum) {
@@ -264,7 +265,7 @@ static dtconv_status run_pass(const dtconv_conv *p, int pass, const DT(conv_args
         DT(fourier_pass) s = {.args = &a, .filters = a.w};
         s.x = backward_data ? a.y : a.x;
         s.y = backward_data ? a.x : a.y;
-        s.bias = backward_data ? NULL : a.bias;
+        s.bias = backward_data ? NULL : a.bias, s.scale = backward_data ? NULL : a.scale;
         s.added = !backward_data ? a.residual : a.accumulate ? a.x : NULL;
         s.lda = backward_data ? p->ldx : a.ldr;
         dtconv_status status = prepare(p, pass, &s);

@@ -10,7 +10,7 @@
 typedef struct {
     DT(fourier) f;
     const DT(conv_args) * args;
-    const real *x, *filters, *bias, *added; /* added to y, or NULL; its pixels are lda apart */
+    const real *x, *filters, *bias, *scale, *added; /* added to y, or NULL; its pixels are lda apart */
     int64_t lda;
     real *y;
     int shared;

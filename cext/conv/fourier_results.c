@@ -2,35 +2,36 @@
 #include "fourier_pass.h"
 
 /* Some pixels of a row of y from every other vector of `line`. */
-INLINE void store_pixels(const DT(fourier_pass) * s, const real *line, int64_t pixels, int64_t count, const real *bias,
+INLINE void store_pixels(const DT(fourier_pass) * s, const real *line, int64_t pixels, int64_t c, int64_t count,
                          real *y, const real *added, int64_t step, int64_t added_step, int relu, int has_added) {
-    const vec b = bias ? load_part(bias, count) : (vec){0};
+    const vec b = s->bias ? load_part(s->bias + c, count) : (vec){0};
+    const vec scale = s->scale ? load_part(s->scale + c, count) : (vec){0};
+    const vec beta = s->scale ? load_part(s->args->beta + c, count) : (vec){0};
     for (int64_t i = 0; i < pixels; i++, line += 2 * V, y += step, added += added_step) {
         vec z = load(line) + b;
+        if (s->scale) z = multiply_add(z, scale, beta);
         if (has_added) z += load_part(added, count);
         if (relu) z = positive(z);
         store_part(y, count, z);
     }
-    (void)s;
 }
 
 static void finish_row(const DT(fourier_pass) * s, const real *line, int64_t pixels, int64_t c, int64_t count,
                        int64_t pixel, int64_t step) {
     const DT(conv_args) *a = s->args;
     const dtconv_activation activation = s->f.turned ? DTCONV_LINEAR : a->activation;
-    const real *bias = s->bias ? s->bias + c : NULL;
     real *y = s->y + pixel * s->f.ldy + c;
     const real *added = s->added ? s->added + pixel * s->lda + c : y;
     const int64_t ldy = step * s->f.ldy, lda = step * s->lda;
     const int relu = activation == DTCONV_RELU;
     if (s->added)
-        store_pixels(s, line, pixels, count, bias, y, added, ldy, lda, relu, 1);
+        store_pixels(s, line, pixels, c, count, y, added, ldy, lda, relu, 1);
     else if (count == V && relu)
-        store_pixels(s, line, pixels, V, bias, y, added, ldy, lda, 1, 0);
+        store_pixels(s, line, pixels, c, V, y, added, ldy, lda, 1, 0);
     else if (count == V)
-        store_pixels(s, line, pixels, V, bias, y, added, ldy, lda, 0, 0);
+        store_pixels(s, line, pixels, c, V, y, added, ldy, lda, 0, 0);
     else
-        store_pixels(s, line, pixels, count, bias, y, added, ldy, lda, relu, 0);
+        store_pixels(s, line, pixels, c, count, y, added, ldy, lda, relu, 0);
     if (activation == DTCONV_LINEAR || relu) return;
     const DT(bias_activation) finish = {.activation = activation, .alpha = a->alpha};
     DT(bias_activation_epilogue)(&finish, 0, pixels, 0, count, y, ldy);

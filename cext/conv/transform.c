@@ -34,7 +34,7 @@
             CONTRACT_ALL(down, across, NULL, 0, NULL);                                                   \
     }
 #define CONTRACT_ALL(down, across, added, relu, others) \
-    contract(down, across, planes, plane, first, channels, y, to->bias, added, relu, others)
+    contract(down, across, planes, plane, first, channels, y, to, added, relu, others)
 
 #define CONTRACT_PLAIN(name, of)                                                                              \
     static void name(const real *planes, int64_t plane, int64_t first, int64_t channels, real *const *taps) { \

@@ -36,12 +36,13 @@ typedef void (*DT(expand_fn))(const elem *const *x, int64_t first, int64_t chann
 typedef void (*DT(expand_normalized_fn))(const elem *const *x, const elem *outside, const DT(conv_normalization) * how,
                                          int64_t channels, real *planes, int64_t plane);
 
-/* What becomes of the pixels of `contract`: act(y + bias + added). */
+/* What becomes of the pixels of `contract`: act((y + bias) * scale + beta + added). */
 typedef struct {
     const real *bias;         /* added to each pixel, or NULL */
     const elem *const *added; /* pixels that are added, as many as y has and perhaps the same; or NULL */
     dtconv_activation activation;
     real alpha;
+    const real *scale, *beta; /* of each pixel, or NULL, both of them */
 } DT(contract_finish);
 
 /* The planes to channels [first, first + channels) of the pixels y[0 .. k * k).  dfilter only ever writes. */

@@ -147,12 +147,13 @@ INLINE void contract_line(side of, const vec *t, vec *s) {
     }
 }
 
-/* Where a vector of pixels goes: to y with what is added, or NULL, and perhaps ReLU; or to `unrounded`. */
+/* Where a vector of pixels goes: times scale, plus shift, to y with what is added, or NULL, and perhaps ReLU; or to
+ * `unrounded`. */
 typedef struct {
     elem *const *y;
     const elem *const *added;
     int64_t first;
-    vec bias, *unrounded;
+    vec scale, shift, *unrounded;
     int relu;
 } writing;
 
@@ -161,7 +162,7 @@ INLINE void contract_row(side across, const vec *line, int at, const writing *to
     vec s[TRANSFORM_MAX];
     contract_line(across, line, s);
     UNROLL for (int j = 0; j < across.k; j++) {
-        s[j] += to->bias;
+        s[j] = multiply_add(s[j], to->scale, to->shift);
         if (to->added) s[j] += load_elem(to->added[at + j] + to->first);
         if (to->unrounded) to->unrounded[at + j] = s[j];
         if (to->relu) s[j] = positive(s[j]);
@@ -247,31 +248,32 @@ NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alp
 /* The same back to pixels; the last vector, where it is not whole, goes through a copy.  others: the activation, where
  * it is one of those that are done by themselves, or NULL. */
 INLINE void contract(side down, side across, const real *planes, int64_t plane, int64_t first, int64_t channels,
-                     elem *const *y, const real *bias, const elem *const *added, int relu,
+                     elem *const *y, const DT(contract_finish) * finish, const elem *const *added, int relu,
                      const DT(contract_finish) * others) {
     const int pixels = down.k * across.k;
     elem rest[TRANSFORM_PIXELS][V], *copies[TRANSFORM_PIXELS], *const *to = y;
-    real last_bias[V];
     vec unrounded[TRANSFORM_PIXELS];
     const elem *const *from = added;
     for (int64_t c = 0; c < channels; c += V) {
         const int64_t count = channels - c;
         int64_t at = first + c;
-        const real *b = bias ? bias + at : NULL;
+        vec shift = finish && finish->bias ? load_part(finish->bias + at, MIN(V, count)) : (vec){0};
+        vec scale = (vec){0} + 1;
+        if (finish && finish->scale) {
+            scale = load_part(finish->scale + at, MIN(V, count));
+            shift = multiply_add(shift, scale, load_part(finish->beta + at, MIN(V, count)));
+        }
         if (count < V) {
             for (int i = 0; i < pixels; i++) {
                 for (int j = 0; j < V; j++) rest[i][j] = added && j < count ? added[i][at + j] : 0;
                 copies[i] = rest[i];
             }
-            for (int j = 0; j < V && b; j++) last_bias[j] = j < count ? b[j] : 0;
             to = copies;
             from = added ? (const elem *const *)copies : NULL;
-            b = b ? last_bias : NULL;
             at = 0;
         }
-        const vec shift = b ? load(b) : (vec){0};
         contract_vector(down, across, planes + c, plane,
-                        (writing){to, from, at, shift, others ? unrounded : NULL, relu});
+                        (writing){to, from, at, scale, shift, others ? unrounded : NULL, relu});
         if (others) {
             activate_pixels(pixels, others->activation, others->alpha, unrounded);
             for (int i = 0; i < pixels; i++) store_elem(to[i] + at, unrounded[i]);

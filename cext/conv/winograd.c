@@ -278,7 +278,9 @@ NOINLINE void put_tile(const pass_state *s, const real *m, int64_t j, int64_t n,
     for (int i = 0; i < count; i++) {
         if (others[i] == at->y[i]) continue;
         for (int64_t c = j; c < j + n; c++) {
-            const real sum = (finish->bias ? finish->bias[c] : 0) + (finish->added ? widen(finish->added[i][c]) : 0);
+            real sum = finish->bias ? finish->bias[c] : 0;
+            if (finish->scale) sum = sum * finish->scale[c] + finish->beta[c];
+            if (finish->added) sum += widen(finish->added[i][c]);
             at->y[i][c] = narrow(activate(sum, finish->activation, finish->alpha));
         }
     }
@@ -332,7 +334,12 @@ static void products(const pass_state *s, const tiles_of *of, const tiles_of *ne
         multiply(s, plane, count, n, v + e * s->v_plane, u + e * s->u_plane, m + e * s->m_plane, packed, &ahead);
     }
     DT(contract_finish) finish = {0};
-    if (!w->turned) finish = (DT(contract_finish)){s->args->bias, NULL, s->args->activation, s->args->alpha};
+    if (!w->turned)
+        finish = (DT(contract_finish)){.bias = s->args->bias,
+                                       .activation = s->args->activation,
+                                       .alpha = s->args->alpha,
+                                       .scale = s->args->scale,
+                                       .beta = s->args->beta};
     DT(gather_sums) sums = {0};
     if (s->gathered.wanted) {
         sums = DT(gather_sums_on)(m - s->own_size + size_before_sums(s), s->columns);

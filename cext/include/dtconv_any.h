@@ -194,6 +194,7 @@ typedef union {
 /* an image comes first and picks: vectors are of its precision's numbers */
 #define dtconv_conv_set_moments(image, ...) DTCONV_OF(image, conv_set_moments)(__VA_ARGS__)
 #define dtconv_conv_set_prologue(image, ...) DTCONV_OF(image, conv_set_prologue)(__VA_ARGS__)
+#define dtconv_conv_set_scale(image, ...) DTCONV_OF(image, conv_set_scale)(__VA_ARGS__)
 #define dtconv_conv_set_reductions(...) DTCONV_2(conv_set_reductions, __VA_ARGS__)
 #define dtconv_conv_set_residual(...) DTCONV_2(conv_set_residual, __VA_ARGS__)
 #define dtconv_conv_set_spectra(image, ...) DTCONV_OF(image, conv_set_spectra)(__VA_ARGS__)

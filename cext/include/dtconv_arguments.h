@@ -36,6 +36,11 @@ static inline void DT(conv_set_reductions)(void *args, const elem *x, int64_t ld
         x, ldx, mean, scale, beta, (dtconv_activation)activation, (real *)sum, (real *)sum_x, bypass};
 }
 
+static inline void DT(conv_set_scale)(void *args, const real *scale, const real *beta) {
+    ((DT(conv_args) *)args)->scale = scale;
+    ((DT(conv_args) *)args)->beta = beta;
+}
+
 static inline void DT(conv_set_residual)(void *args, const elem *residual, int64_t ldr) {
     DT(conv_args) *a = args;
     a->residual = residual;

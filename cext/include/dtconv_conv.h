@@ -123,6 +123,8 @@ typedef struct {
     elem *x, *y;
     real *w;
     const real *bias;             /* forward: added to y; co elements or NULL */
+    const real *scale, *beta;     /* forward, of float32 and float64: y + bias becomes (y + bias) * scale + beta;
+                                     co elements each, or NULL, both of them; residual is not y then */
     dtconv_activation activation; /* forward: applied to y + bias + residual */
     real alpha;
     int accumulate;                  /* backward_data: add to dx instead of overwriting it */

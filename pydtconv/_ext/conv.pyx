@@ -18,6 +18,7 @@ cdef extern from "dtconv_any.h" nogil:
     void dtconv_conv_set_moments(...)
     void dtconv_conv_set_prologue(...)
     void dtconv_conv_set_reductions(...)
+    void dtconv_conv_set_scale(...)
     void dtconv_conv_set_residual(...)
     void dtconv_conv_set_spectra(...)
     size_t dtconv_conv_bias_backward_workspace(dtconv_dtype, int64_t co)
@@ -106,13 +107,13 @@ cdef class Bound:
 def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x, w, const element[:, :, :, :] y,
          int64_t ldx, int64_t ldy, bias=None, int activation=0, double alpha=0, bint accumulate=False, mean=None,
          variance=None, tuple prologue=None, tuple reductions=None, const element[:, :, :, :] residual=None,
-         int64_t ldr=0, spectra=None, dy_spectra=None, unsigned char[::1] workspace=None) -> Bound:
+         int64_t ldr=0, tuple scale=None, spectra=None, dy_spectra=None, unsigned char[::1] workspace=None) -> Bound:
     """A Bound of arrays that the caller has checked: x, w, y or their gradients; ldx, ldy: elements between pixels.
 
     prologue: how x is normalized as it is read: mean, scale, beta or None, the code of an activation.  reductions:
     what was normalized and the elements between its pixels, the same four, both sums, and whether x is the gradient
-    of what was normalized.  residual: added to y, its pixels ldr elements apart; it may be y.  spectra: the transform
-    of x, left by forward or found by backward_weights; dy_spectra: of dy, left by backward_data.  Images of bfloat16
+    of what was normalized.  residual: added to y, its pixels ldr elements apart; it may be y.  scale: what y is
+    multiplied by and what is added then, before the residual, which is not y then.  spectra: the transform of x, left by forward or found by backward_weights; dy_spectra: of dy, left by backward_data.  Images of bfloat16
     are uint16, its bits; all vectors and filters are float32 then.
     """
     cdef Bound bound = Bound()
@@ -123,7 +124,7 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
     cdef int64_t ldi
     cdef int code, bypass
     bound.problem = problem_of(sizes, ldx, ldy)
-    bound.arrays = (x, w, y, bias, mean, variance, prologue, reductions, residual, spectra, dy_spectra,
+    bound.arrays = (x, w, y, bias, mean, variance, prologue, reductions, residual, scale, spectra, dy_spectra,
                     workspace)
     bound.entry = dtconv_conv_find(DTCONV_DTYPE(like), name, which)
     if workspace is not None and workspace.shape[0]:
@@ -141,6 +142,8 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
         dtconv_conv_set_reductions(args, &image[0, 0, 0, 0], ldi, reals(like, reductions[2]),
                                    reals(like, reductions[3]), reals(like, reductions[4]), code,
                                    reals(like, reductions[6]), reals(like, reductions[7]), bypass)
+    if scale is not None:
+        dtconv_conv_set_scale(like, args, reals(like, scale[0]), reals(like, scale[1]))
     if residual is not None:
         dtconv_conv_set_residual(args, &residual[0, 0, 0, 0], ldr)
     if spectra is not None or dy_spectra is not None:

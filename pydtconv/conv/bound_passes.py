@@ -62,6 +62,7 @@ def bind(
     reductions: Reductions | None = None,
     bypass: bool = False,
     residual: np.ndarray | None = None,
+    scale: tuple[np.ndarray, np.ndarray] | None = None,
     spectra: np.ndarray | None = None,
     dy_spectra: np.ndarray | None = None,
     workspace: np.ndarray | None = None,
@@ -80,7 +81,8 @@ def bind(
     and scale * g is written, or added; the rest of that gradient is offset + (image - mean) * slope, coefficients that
     follow from the sums.
     residual: an image of y's shape, perhaps a channel slice, that forward adds to y + bias before the activation; it
-    may be y itself.
+    may be y itself.  scale: two vectors (co,), of forward in float32 and float64: before the residual, which is not y
+    then, y + bias is multiplied by the first one, and the second one is added.
     spectra: the transform of x, of the `spectra_size` of the algorithm's row; forward leaves it there, backward_weights
     by the same algorithm and basis reads it instead of transforming x again.  dy_spectra: the transform of dy, of the
     `dy_spectra_size` of the algorithm's row; backward_weights leaves it there, and a backward_data that cuts dy into
@@ -100,6 +102,7 @@ def bind(
     if accumulate and direction != "backward_data":
         raise ValueError(f"accumulate: expected False in {direction}, only backward_data adds to its output")
     ldr = arrays.add_epilogue(bias, residual, y, ldy)
+    arrays.add_scale(scale, residual, y)
     mean, variance = arrays.add_moments(moments)
     prologue = arrays.add_prologue(prologue)
     arrays.add_spectra(spectra, dy_spectra)
@@ -124,6 +127,7 @@ def bind(
         gathered,
         None if residual is None else as_planes(residual),
         ldr,
+        scale,
         spectra,
         dy_spectra,
         workspace,
@@ -165,6 +169,20 @@ class _Arrays:
         if residual.ctypes.data != y.ctypes.data or ldr != ldy:
             self.inputs += (residual,)
         return ldr
+
+    def add_scale(
+        self, scale: tuple[np.ndarray, np.ndarray] | None, residual: np.ndarray | None, y: np.ndarray
+    ) -> None:
+        """What forward multiplies y + bias by, and adds then."""
+        if scale is None:
+            return
+        if self.direction != "forward" or self.p.dtype == "bfloat16" or not self.row.of_reals:
+            raise ValueError(
+                f"scale: expected none for {self.of} in {self.p.dtype}, which does not multiply its results"
+            )
+        if residual is not None and np.may_share_memory(residual, y):
+            raise ValueError("residual: expected other memory than y, which is scaled")
+        self.inputs += tuple(self._vector(value, "scale", self.p.co) for value in scale)
 
     def add_moments(self, moments: tuple[np.ndarray, np.ndarray] | None) -> tuple[Any, Any]:
         """Mean and variance that forward writes."""

@@ -23,6 +23,7 @@ from pydtconv.ops.convolution_gradients import by_groups, of_filters, sides
 from pydtconv.ops.gradients import by_last_axis, window_taps
 from pydtconv.ops.halo import Halo
 from pydtconv.ops.moments import moments_spec
+from pydtconv.ops.normalization import BatchNorm
 
 __all__ = ["Conv", "DepthwiseConv"]
 
@@ -95,11 +96,10 @@ class ConvBase(Op):
         if w.dtype != real(x.dtype):
             raise ValueError(f"{self.name}: w: expected {real(x.dtype)} because x is {x.dtype}, got {w.dtype}")
         shape = (x.shape[0], *self._output_shape(self.problem(x, w))[1:])
-        wanted = {
-            "b": (self.bias_of(inputs), Spec(shape[-1:], real(x.dtype))),
-            "residual": (self.residual_of(inputs), Spec(shape, x.dtype)),
-        }
-        for name, (given, expected) in wanted.items():
+        vector = Spec(shape[-1:], real(x.dtype))
+        wanted = [("b", self.bias_of(inputs), vector), ("residual", self.residual_of(inputs), Spec(shape, x.dtype))]
+        wanted += [("normalization", given, vector) for given in self.coefficients_of(inputs)]
+        for name, given, expected in wanted:
             if given is not None and given != expected:
                 raise ValueError(
                     f"{self.name}: {name}: expected shape {expected.shape} of {expected.dtype}, got {given.shape} of "
@@ -108,12 +108,22 @@ class ConvBase(Op):
         return x, w
 
     def reals(self, count: int) -> tuple[int, ...]:
-        return tuple(range(1, count - self._more))
+        return tuple(range(1, count - self._images))
+
+    @property
+    def _images(self) -> int:
+        """Inputs at the end that are images."""
+        return self.residual + (self.halo is not None)
 
     @property
     def _more(self) -> int:
         """Inputs behind x, w and the bias."""
-        return self.residual + (self.halo is not None)
+        return self._images
+
+    def coefficients_of(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Those of the inputs that results are normalized with."""
+        end = len(inputs) - self._images
+        return inputs[end - self._more + self._images : end]
 
     def bias_of(self, inputs: Sequence[Any]) -> Any:
         """The one of the inputs, or of what belongs to them, that is the bias's; None where there is none."""
@@ -121,7 +131,7 @@ class ConvBase(Op):
 
     def residual_of(self, inputs: Sequence[Any]) -> Any:
         """The one of the inputs that is the residual; None where there is none."""
-        return inputs[-self._more] if self.residual else None
+        return inputs[-self._images] if self.residual else None
 
     def retains(self, needs: tuple[bool, ...]) -> Retained:
         x = tuple(i for i, other in ((0, 1), (1, 0)) if needs[other])
@@ -177,13 +187,27 @@ def no_fit(op: Op, expected: str, got: object) -> ValueError:
 
 @dataclass(frozen=True)
 class MeasuredConv(ConvBase):
-    """A convolution that may find the moments of its output.
+    """A convolution that may normalize its output, or find the moments of it.
 
+    normalization: y = act(normalized(conv + b) + r), by the moving statistics of a frozen batch normalization, which
+    are the inputs behind b: gamma and beta, where it has them, moving mean and variance.  Without a gradient.
     moments: also mean and biased variance of y over all pixels, as an output (2, 1, 1, co) that is not differentiated.
     Where the algorithm can, they are gathered from each block of y while it is in cache.
     """
 
     moments: bool = field(default=False, kw_only=True)
+    normalization: BatchNorm | None = field(default=None, kw_only=True)
+
+    @property
+    def _more(self) -> int:
+        return self._images + (0 if self.normalization is None else self.normalization.state[1])
+
+    def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
+        """What results are normalized with: inverse and scale as of BatchNorm, and b - mean."""
+        if self.normalization is None:
+            return {}
+        vector = self.coefficients_of(inputs)[0]
+        return {"inverse": vector, "scale": vector, "offset": vector}
 
     @property
     def auxiliary(self) -> int:  # type: ignore[override]
@@ -199,7 +223,8 @@ class MeasuredConv(ConvBase):
 class Conv(MeasuredConv):
     """y = act(conv(x, w) + b + r); x (n, *spatial, ci), w (*kernel, ci // groups, co), b (co,).
 
-    residual: the last input is r, an image of y's shape, whose place y may take; without it there is no r.
+    residual: the last input is r, an image of y's shape, whose place y may take where it is not normalized; without it
+    there is no r.
     """
 
     groups: int = 1
@@ -213,7 +238,7 @@ class Conv(MeasuredConv):
 
     @property
     def inplace(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (2, 3) if self.residual else ()  # of these, what has y's shape: b never has
+        return (2, 3) if self.residual and self.normalization is None else ()  # of these, what has y's shape
 
     @property
     def passes_dy(self) -> tuple[int, ...]:  # type: ignore[override]

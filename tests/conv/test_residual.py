@@ -1,4 +1,4 @@
-"""Images that forward passes add to what they write."""
+"""What forward passes do to results on the way out: bias, scale, an image that they add, activation."""
 
 from functools import lru_cache
 
@@ -15,8 +15,8 @@ FORWARD = [name for name, row in TABLE.items() if "forward" in row.directions an
 #: places and algorithms share the reference of a problem
 known_case = lru_cache(maxsize=64)(case_of)
 every_algorithm = pytest.mark.parametrize("algorithm", FORWARD)
-#: where the residual lies: by itself, in a wider image, in y, in a slice of y's wider image
-PLACES = ("own", "slice", "y", "y slice")
+#: where the residual lies: by itself, in a wider image, in y, in a slice of y's wider image, nowhere
+PLACES = ("own", "slice", "y", "y slice", "none")
 ACTIVATIONS = {
     None: lambda v: v,
     "relu": lambda v: np.maximum(v, 0),
@@ -25,12 +25,16 @@ ACTIVATIONS = {
 }
 
 
-def check(case: Case, algorithm: str, place: str, activation: str | None, bias: bool, moments: bool) -> None:
+def check(
+    case: Case, algorithm: str, place: str, activation: str | None, bias: bool, moments: bool, scaled: bool
+) -> None:
     """y, and its moments, against the reference; the residual, and what lies around it and y, stay."""
     p = case.p
-    r = case.dy * 3
-    residual = channel_slice(r) if "slice" in place else r.copy()
+    r = case.dy * (0 if place == "none" else 3)
+    residual = channel_slice(r) if "slice" in place else None if place == "none" else r.copy()
     y = residual if place.startswith("y") else np.full(p.y_shape, np.nan, p.dtype)
+    scaled = scaled and y is not residual
+    scale, beta = np.random.default_rng(p.co).uniform(-2, 2, (2, p.co)).astype(p.dtype)
     mean, variance = (np.full(p.co, np.nan, p.dtype) for _ in range(2))
     nbytes = workspace_bytes(p, "forward", algorithm)
     memory = np.full(nbytes + 4096, 0xA5, np.uint8)
@@ -46,14 +50,16 @@ def check(case: Case, algorithm: str, place: str, activation: str | None, bias: 
         alpha=0.3,
         moments=(mean, variance) if moments else None,
         residual=residual,
+        scale=(scale, beta) if scaled else None,
         workspace=memory[:nbytes],
     )
     run(bound)
-    total = case.want["forward"] - (0 if bias else case.b.astype("float64")) + r
+    total = case.want["forward"] - (0 if bias else case.b.astype("float64"))
+    total = (total * scale + beta if scaled else total) + r
     want, allowed = ACTIVATIONS[activation](total), tolerance(algorithm, p.dtype) * np.abs(total).max()
     assert np.abs(y - want).max() <= allowed, f"{algorithm} of {case} in {place}"
     assert (memory[nbytes:] == 0xA5).all()
-    if y is not residual:
+    if residual is not None and y is not residual:
         np.testing.assert_array_equal(residual, r)
     if "slice" in place:
         assert np.isnan(residual.base[..., :3]).all()
@@ -65,11 +71,12 @@ def check(case: Case, algorithm: str, place: str, activation: str | None, bias: 
 
 @every_algorithm
 def test_random_problems(algorithm):
-    """Every place, activation, bias or none, moments where the algorithm gathers them, one to three threads."""
+    """Every place, activation, bias, scale or none, moments where the algorithm gathers them, one to three threads."""
     for i, case in enumerate(random_cases(algorithm, "forward", 120)):
         config.set_num_threads(1 + i % 3)
         activation = list(ACTIVATIONS)[i // 4 % len(ACTIVATIONS)]
-        check(case, algorithm, PLACES[i % 4], activation, i % 5 < 3, TABLE[algorithm].gathers and i % 3 > 0)
+        moments = TABLE[algorithm].gathers and i % 3 > 0
+        check(case, algorithm, PLACES[i % 5], activation, i % 7 < 4, moments, i % 2 > 0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -93,7 +100,9 @@ def test_edge_tiles(algorithm, place, dtype):
     assert supported
     for i, p in enumerate(supported):
         config.set_num_threads(1 + i % 2)
-        check(known_case(p), algorithm, place, "relu" if i % 2 else None, i % 3 > 0, TABLE[algorithm].gathers)
+        check(
+            known_case(p), algorithm, place, "relu" if i % 2 else None, i % 3 > 0, TABLE[algorithm].gathers, i % 4 < 2
+        )
 
 
 @every_algorithm
@@ -131,3 +140,19 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="residual and activation: expected none in backward_data"):
         of(y, "backward_data")
     of(wide[..., 4:8])  # side by side
+
+
+def test_what_cannot_be_scaled_is_refused():
+    case = case_of(ConvProblem(2, 5, 6, 3, 4, 3))
+    y, vectors = case.dy.copy(), (np.ones(4, "float32"), np.ones(4, "float32"))
+
+    def of(scale=vectors, direction="forward", algorithm="im2col", **more):
+        x, out = (case.x.copy(), case.dy) if direction == "backward_data" else (case.x, y)
+        bind(case.p, direction, algorithm, x, case.w, out, scale=scale, **more)
+
+    with pytest.raises(ValueError, match="residual: expected other memory than y, which is scaled"):
+        of(residual=y)
+    with pytest.raises(ValueError, match="scale: expected none for backward_data of im2col in float32"):
+        of(direction="backward_data")
+    with pytest.raises(ValueError, match=r"scale: expected shape \(4,\), got \(3,\)"):
+        of((np.ones(3, "float32"), vectors[1]))

@@ -34,6 +34,7 @@ STRICT = Condition('in "strict" precision', lambda graph: config.conv_precision(
 FREE_TO_ROUND = Condition(
     'in training, not in "strict" precision', lambda graph: graph.training and not STRICT.holds(graph)
 )
+PREDICTION = Condition("in prediction", lambda graph: not graph.training and not graph.has_backward)
 HAS_LOSS = Condition("with a loss", lambda graph: graph.has_backward)
 
 

@@ -22,6 +22,7 @@ from pydtconv.graph.passes.graph_pass import (
     HAS_LOSS,
     ON_MESH,
     ON_NETWORK,
+    PREDICTION,
     SPLIT,
     STRICT,
     TRAINING,
@@ -32,6 +33,7 @@ from pydtconv.graph.passes.kept_spectra import keep_spectra
 from pydtconv.graph.passes.kernels import find_kernels
 from pydtconv.graph.passes.loss import fuse_loss
 from pydtconv.graph.passes.normalized_prologue import elide_normalization
+from pydtconv.graph.passes.normalized_results import normalize_results
 from pydtconv.graph.passes.packed_halos import pack_halos
 from pydtconv.graph.passes.padding import fuse_padding
 from pydtconv.graph.passes.patches import split_patches
@@ -103,11 +105,19 @@ PASSES: tuple[GraphPass, ...] = (
         after=("transposes",),
     ),
     GraphPass(
+        "normalized-results",
+        normalize_results,
+        takes="a bias has been added; neither an activation nor a residual has been",
+        leaves="a convolution normalizes its results by moving statistics, where these do not change",
+        after=("bias",),
+        when=PREDICTION,
+    ),
+    GraphPass(
         "residual-addition",
         fuse_addition,
         takes="a bias has been added; an activation has not been applied",
         leaves="an addition to what a convolution computes is done by that convolution",
-        after=("bias",),
+        after=("bias", "normalized-results"),
     ),
     GraphPass(
         "activation",

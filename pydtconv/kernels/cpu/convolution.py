@@ -11,6 +11,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv._ext import conv as ext
+from pydtconv._ext import norm
 from pydtconv.conv.activations import FUSED
 from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.arrays import as_planes, pixel_stride
@@ -26,11 +27,12 @@ from pydtconv.conv.selection import (
     variant_of,
     workspace_bytes,
 )
-from pydtconv.kernels.base import AlgorithmKernel, Call, Keepable, Pass, Prologue, RowBlock, RunState, sequence
+from pydtconv.kernels.base import AlgorithmKernel, Call, Keepable, Pass, Prologue, RowBlock, RunState, nothing, sequence
 from pydtconv.kernels.cpu.convolution_rims import ConvRims
 from pydtconv.kernels.cpu.in_order import in_order
 from pydtconv.kernels.cpu.moments import combined, moments_in, statistics, statistics_workspace
 from pydtconv.kernels.cpu.rows import spec_of
+from pydtconv.kernels.cpu.strided import bind_copy
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
 from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv, MeasuredConv
@@ -98,6 +100,7 @@ class ConvBaseKernel(AlgorithmKernel[ConvType]):
         name = self._algorithm(problem, "forward")
         wanted = moments_in(p.y[1]) if len(p.y) > 1 else None
         gathers = wanted is not None and TABLE[name].gathers
+        scale, find_scale = self._scale(p)
         calls: dict[str, Callable[..., int]] = {
             "forward": bind(
                 problem,
@@ -106,7 +109,8 @@ class ConvBaseKernel(AlgorithmKernel[ConvType]):
                 p.x[0],
                 self._filters(problem, p.x[1]),
                 p.y[0],
-                bias=self.op.bias_of(p.x),
+                bias=self.op.bias_of(p.x) if scale is None else p.saved["offset"],
+                scale=scale,
                 activation=self.op.activation,
                 alpha=self.op.alpha,
                 moments=wanted if gathers else None,
@@ -119,7 +123,13 @@ class ConvBaseKernel(AlgorithmKernel[ConvType]):
         if wanted is not None and not gathers:
             calls["forward_moments"] = statistics(p.y[0], *wanted)
             need = max(need, statistics_workspace(spec_of(p.y[0])))
-        return in_order(calls, p, need)
+        return sequence([find_scale, in_order(calls, p, need)])
+
+    def _scale(self, p: Pass) -> tuple[tuple[np.ndarray, np.ndarray] | None, Call]:
+        """What results are multiplied by and what is added then, and the call that finds the first one and the offset
+        before it.
+        """
+        return None, nothing
 
     def backward(self, p: Pass) -> Call:
         if self.rims is not None:
@@ -265,6 +275,20 @@ MeasuredType = TypeVar("MeasuredType", bound=MeasuredConv)
 
 class MeasuredConvKernel(ConvBaseKernel[MeasuredType]):
     """Where the algorithms can, x is normalized as it is read, and sums are gathered as dx is written."""
+
+    def _scale(self, p: Pass) -> tuple[tuple[np.ndarray, np.ndarray] | None, Call]:
+        how, bias = self.op.normalization, self.op.bias_of(p.x)
+        if how is None:
+            return None, nothing
+        parameters = [None, *self.op.coefficients_of(p.x)]  # as if x were there
+        mean, variance = (parameters[i] for i in how.state)
+        inverse, scale, offset = (p.saved[name] for name in ("inverse", "scale", "offset"))
+        beta = how.beta_of(parameters)
+        calls = [norm.bind_coefficients(variance, parameters[1] if how.scale else None, how.epsilon, inverse, scale)]
+        calls.append(bind_copy(mean, offset, -1.0))
+        if bias is not None:
+            calls.append(bind_copy(bias, offset, accumulate=True))
+        return (scale, np.zeros_like(scale) if beta is None else beta), sequence(calls)
 
     def takes_prologue(self, activation: str | None, backward: bool, *inputs: Spec) -> bool:
         if self.op.halo is not None:

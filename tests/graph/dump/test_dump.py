@@ -33,6 +33,7 @@ def test_every_pass_leaves_a_text_and_a_picture(dumped) -> None:
     ran = {report.name for report in plan.passes}  # the others are asked for, or for another kind of step
     assert ran >= {each.name for each in PASSES} - {
         "exact-statistics",
+        "normalized-results",
         "wider-halos",
         "patches",
         "spatial",
