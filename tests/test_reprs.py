@@ -117,7 +117,7 @@ def test_a_history_in_a_notebook_shows_its_curves(things):
     assert len(found.find("table")) == 4
     assert shown(keras.callbacks.History()) is not None
     history = keras.callbacks.History()
-    history.epoch, history.history = [0, 1], {"loss": [float("nan"), 1.0], "each": [np.ones(2), np.ones(2)]}
+    history.epoch, history.history = [0, 1], {"loss": [float("nan"), 1.0], "each": [np.ones(2)] * 2, "best": ["a", "b"]}
     assert [line[0].text for line in shown(history).iter("{http://www.w3.org/2000/svg}polyline")] == ["loss"]
 
 

@@ -59,7 +59,8 @@ class History(Callback):
 
     def _pydt_curves(self) -> dict[str, list[float]]:
         """The quantities that are a number in each epoch."""
-        return {k: v for k, v in self.history.items() if v and all(np.ndim(each) == 0 for each in v)}
+        numbers = (int, float, np.number)
+        return {k: v for k, v in self.history.items() if v and all(isinstance(each, numbers) for each in v)}
 
 
 def _ends_a_line(path: Path) -> bool:

@@ -91,7 +91,8 @@ class Profile:
         return sorted(rows.values(), key=lambda row: -row["seconds"])
 
     def __repr__(self) -> str:
-        return f"<Profile {next(self.lines())}>"
+        parts = f"{len(self.timings)} parts, median of {self.samples}"
+        return f"<Profile {self.model}, {self.batch_size} images: {1e3 * self.seconds:.2f} ms a step, {parts}>"
 
     def __str__(self) -> str:
         return "\n".join(self.lines(top=20))
