@@ -3,6 +3,7 @@
 pydtconv models                          names alone
 pydtconv models resnet18 mobilenetv2     what each of these takes
 pydtconv models "resnet*" --batch-size 8 --image-size 96
+  pydtconv models "*"                      all networks, in some minutes
 """
 
 from __future__ import annotations
