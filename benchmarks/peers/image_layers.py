@@ -47,7 +47,6 @@ def layers(size: int) -> dict[str, dict[str, Any]]:
         "RandomGaussianBlur": {"factor": 1.0, "kernel_size": 3, "sigma": 1.0},
         "Solarization": {"threshold_factor": 0.5},
         "AutoContrast": {},
-        "Equalization": {},
         "RandAugment": {},
         "AugMix": {},
         "CutMix": {},
