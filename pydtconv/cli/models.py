@@ -1,9 +1,10 @@
 """Lists the networks of the zoo: parameters, arithmetic of an image, and memory of a training step.
 
-pydtconv models                          names alone
-pydtconv models resnet18 mobilenetv2     what each of these takes
-pydtconv models "resnet*" --batch-size 8 --image-size 96
-  pydtconv models "*"                      all networks, in some minutes
+  pydtconv models                          names alone
+  pydtconv models resnet18 mobilenetv2     what each of these takes
+  pydtconv models "resnet*" --batch-size 8 --image-size 96
+
+"*" names all networks, which takes a minute or more.
 """
 
 from __future__ import annotations
