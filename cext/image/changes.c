@@ -138,8 +138,17 @@ static void run_part(const RT(image_room) * room, const double *steps, int64_t m
     }
 }
 
+/* Whether a row of an image after a step comes from many rows of the one before it. */
+static int goes_across(const double *step) { return moves(step) && (step[0] != DTCONV_STEP_AFFINE || step[7] != 0); }
+
 static void change_image(const RT(image_room) * room, const double *steps, int64_t count, const real *x, real *y) {
-    if (!count) memcpy(y, x, (size_t)(room->h * room->w * room->c) * sizeof(real));
+    enum { NEAR = 1 << 20 };
+    const int64_t bytes = room->h * room->w * room->c * (int64_t)sizeof(real);
+    if (!count) memcpy(y, x, (size_t)bytes);
+    if (count && goes_across(steps) && bytes <= NEAR) { /* across rows it is read out of a cache, without new pages */
+        memcpy(room->image[0], x, (size_t)bytes);
+        x = room->image[0];
+    }
     for (int64_t makes = 0; count > 0;) {
         const int64_t part = length_of_part(steps, count, &makes);
         real *const own = x == room->image[0] ? room->image[1] : room->image[0], *const to = part == count ? y : own;

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#define SIMD _Pragma("omp simd")
+
 typedef real quad __attribute__((vector_size(4 * sizeof(real))));
 typedef real loose_quad __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
 #define QUAD(x) (*(loose_quad *)(x)) /* no function: doubles are wider than what the least processors return */
@@ -24,16 +26,16 @@ static void transform(const RT(image_room) * room, const double *t) {
         }
         return;
     }
-    for (int64_t j = 0; j < w; j++) {
+    SIMD for (int64_t j = 0; j < w; j++) {
         const double x = columns[j], y = rows[j], k = t[6] * x + t[7] * y + 1;
         columns[j] = (t[0] * x + t[1] * y + t[2]) / k;
         rows[j] = (t[3] * x + t[4] * y + t[5]) / k;
     }
 }
 
-/* The distance of an even or odd repetition, whose period is 2 `length`. */
-static inline double folded(double t, double length) {
-    const double u = fabs(t), v = u - 2 * length * floor(u / (2 * length));
+/* The distance of an even or odd repetition, whose period is 2 `length`; per_period: 1 / (2 length). */
+static inline double folded(double t, double length, double per_period) {
+    const double u = fabs(t), v = u - 2 * length * floor(u * per_period);
     return v > length ? 2 * length - v : v;
 }
 
@@ -41,32 +43,33 @@ static inline double folded(double t, double length) {
  * CONSTANT: `scale` times the share of what is inside. */
 static void bring_inside(int mode, int64_t extent, int64_t n, double *restrict t, double *restrict scale) {
     const double last = (double)extent - 1;
-    int64_t outside = 0;
-    for (int64_t j = 0; j < n; j++) outside += !(t[j] >= 0 && t[j] <= last);
-    if (!outside) return;
+    int64_t inside = 0;
+#pragma omp simd reduction(+ : inside)
+    for (int64_t j = 0; j < n; j++) inside += (t[j] >= 0) & (t[j] <= last);
+    if (inside == n) return;
     switch (mode) {
         case DTCONV_FILL_CONSTANT:
-            for (int64_t j = 0; j < n; j++) {
+            SIMD for (int64_t j = 0; j < n; j++) {
                 const double left = 1 + t[j], right = 1 + (last - t[j]), nearer = left < right ? left : right;
                 scale[j] *= nearer > 1 ? 1 : nearer > 0 ? nearer : 0;
             }
             break;
         case DTCONV_FILL_WRAP:
-            for (int64_t j = 0; j < n; j++) {
-                const double inside = t[j] - (double)extent * floor(t[j] / (double)extent);
-                t[j] = inside >= 0 && inside < (double)extent ? inside : 0;
+            SIMD for (int64_t j = 0; j < n; j++) {
+                const double place = t[j] - (double)extent * floor(t[j] / (double)extent);
+                t[j] = (place >= 0) & (place < (double)extent) ? place : 0;
             }
             return;
         case DTCONV_FILL_MIRROR:
-            for (int64_t j = 0; j < n; j++) t[j] = last > 0 ? folded(t[j], last) : 0;
+            SIMD for (int64_t j = 0; j < n; j++) t[j] = last > 0 ? folded(t[j], last, 0.5 / last) : 0;
             break;
         case DTCONV_FILL_REFLECT:
-            for (int64_t j = 0; j < n; j++) t[j] = folded(t[j] + 0.5, (double)extent) - 0.5;
+            SIMD for (int64_t j = 0; j < n; j++) t[j] = folded(t[j] + 0.5, last + 1, 0.5 / (last + 1)) - 0.5;
             break;
         default:
             break;
     }
-    for (int64_t j = 0; j < n; j++) {
+    SIMD for (int64_t j = 0; j < n; j++) {
         const double low = t[j] > 0 ? t[j] : 0;
         t[j] = low < last ? low : last;
     }
@@ -80,7 +83,7 @@ static void find_pixels(const RT(image_room) * room, int wraps) {
     real *restrict across = room->across, *restrict down = room->down;
     const int32_t wide = (int32_t)w, high = (int32_t)room->h, step = (int32_t)room->c, apart = wide * step;
     const int32_t from_right = wraps ? -(wide - 1) * step : 0, from_below = wraps ? -(high - 1) * apart : 0;
-    for (int64_t j = 0; j < w; j++) {
+    SIMD for (int64_t j = 0; j < w; j++) {
         const int32_t column = (int32_t)columns[j], row = (int32_t)rows[j];
         across[j] = (real)(columns[j] - column);
         down[j] = (real)(rows[j] - row);
