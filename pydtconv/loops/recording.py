@@ -95,10 +95,6 @@ class Recording(Graph):
         fed = (given for given, fed in self._fed.values() if fed is getattr(tensor, "tensor", tensor))
         return any(id(given) in self.watched for given in fed)
 
-    def derivative_of(self, tensor: Tensor) -> Derivative | None:
-        """The derivative that gives a tensor, None for others."""
-        return self._given.get(tensor)
-
     def add(self, op: Op, inputs: Sequence[Any]) -> Any:
         inner = [x.tensor if isinstance(x, Handle) and x.graph is self else x for x in inputs]
         if not any(isinstance(x, (Tensor, Variable)) for x in inner):

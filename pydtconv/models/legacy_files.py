@@ -187,8 +187,6 @@ def _compile(model: Any, training: Mapping[str, Any]) -> None:
     model.compile(optimizer=optimizer, **arguments)
 
 
-#: arguments of compile, and where their objects come from
-_TABLES: dict[str, Any] = {"loss": losses, "metrics": metrics, "weighted_metrics": metrics, "loss_weights": None}
 #: arguments of Keras 2's optimizers that ours do not have
 _FORGOTTEN = ("is_legacy_optimizer", "jit_compile", "decay")
 

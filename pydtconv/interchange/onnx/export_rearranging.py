@@ -95,10 +95,6 @@ def _crop(w: Writer, node: Node) -> None:
     _cut(w, node, bounds, 4)
 
 
-def _cuts(part: slice, extent: int | None) -> bool:
-    return (part.start, part.stop) not in ((None, None), (0, extent))
-
-
 def _cut(w: Writer, node: Node, bounds: Sequence[slice], rank: int) -> None:
     x = node.inputs[0]
     first = layout(w, x)

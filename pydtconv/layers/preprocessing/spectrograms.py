@@ -127,12 +127,6 @@ class STFTSpectrogram(Layer):
         return {**super().get_config(), **own, "window": written(self.window), "data_format": self.data_format}
 
 
-_OF_MEL = (
-    "fft_length sequence_stride sequence_length sampling_rate num_mel_bins min_freq max_freq power_to_db top_db "
-    "mag_exp min_power ref_power"
-)
-
-
 def mel_of(hertz: Any) -> Any:
     """Frequencies in mel, as the Hidden Markov Model Toolkit defines it: 1127 ln(1 + f / 700)."""
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
