@@ -34,8 +34,13 @@ hdf5_trial.IDLE.update(set(threading.enumerate()) - {threading.main_thread()})
 
 # files that take the longest begin first, so that no process of a parallel run is left with one of them at the end
 LONGEST = (
-    "applications/test_torch.py",
     "distribution/test_slurm.py",
+    "cli/test_training.py",
+    "serialization/test_values.py",
+    "applications/test_torch.py",
+    "models/test_operations.py",
+    "checkpoints/test_processes.py",
+    "distribution/test_failure.py",
     "test_site.py",
     "fuzz/test_fuzz.py",
     "distribution/test_options.py",
