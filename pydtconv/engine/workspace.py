@@ -68,11 +68,16 @@ class _Shared(Memory):
 
 
 class Workspace:
-    """host: the memory whose arena and random state are used.  name: of the model whose steps run here, if any."""
+    """host: the memory whose arena and random state are used.  name: of the model whose steps run here, if any.
+
+    prepare: says more of a graph of a recording that is about to be planned.
+    """
 
     _all: ClassVar[weakref.WeakSet[Workspace]] = weakref.WeakSet()
 
-    def __init__(self, host: Memory | None = None, name: str | None = None) -> None:
+    def __init__(
+        self, host: Memory | None = None, name: str | None = None, prepare: Callable[[Graph], None] | None = None
+    ) -> None:
         if host is None:
             host = Memory(devices.get(config.device()))
             host.state.seed = next_seed()
@@ -82,8 +87,7 @@ class Workspace:
         Workspace._all.add(self)
         #: those who run the same step on other shares of the batch; None where the batch is this process's alone
         self.sharing: Sharing | None = None
-        #: says more of a graph of a recording that is about to be planned
-        self.prepare: Callable[[Graph], None] | None = None
+        self.prepare = prepare
         self._memories = Kept(in_variables=not self.of_model)
         #: plans that recordings have run at once
         self.parts = Kept(in_variables=not self.of_model)

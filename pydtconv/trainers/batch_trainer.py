@@ -25,12 +25,12 @@ from pydtconv.support.sizes import as_bytes
 from pydtconv.trainers import strategy
 from pydtconv.trainers.checks import check_inputs, check_targets
 from pydtconv.trainers.compilation import Compilable
-from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.custom_steps import as_numbers, before_step
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch, to_arrays
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.step_functions import Results, StepFunction
+from pydtconv.trainers.targets import Targets
 
 #: bytes of inputs up to which calls on arrays keep their step's arena
 _KEPT_INPUT = 1 << 24

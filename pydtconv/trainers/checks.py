@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.layers.base.input_spec import shape_hint
-from pydtconv.trainers.compiled import Targets
+from pydtconv.trainers.targets import Targets
 
 
 def check_inputs(model: Any, x: Any) -> None:

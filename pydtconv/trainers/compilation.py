@@ -18,10 +18,11 @@ from pydtconv.metrics import Mean
 from pydtconv.own_names import KerasName
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
 from pydtconv.suggest import naming_arguments
-from pydtconv.trainers.compiled import CompiledMetrics, Targets
+from pydtconv.trainers.compiled_metrics import CompiledMetrics
 from pydtconv.trainers.custom_steps import CustomSteps, as_numbers
 from pydtconv.trainers.metric_runs import Gathering
 from pydtconv.trainers.step_functions import StepCache
+from pydtconv.trainers.targets import Targets
 from pydtconv.trainers.tracing import losses_of, output_names, portion_of
 from pydtconv.trainers.training import Training
 

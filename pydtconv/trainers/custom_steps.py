@@ -9,7 +9,6 @@ import numpy as np
 
 from pydtconv import replica, tree
 from pydtconv.engine import Workspace, limits
-from pydtconv.graph import Graph
 from pydtconv.layers.base import attribute_values, layer_tree
 from pydtconv.loops import Function
 from pydtconv.support.sequences import pack_x_y_sample_weight
@@ -67,7 +66,6 @@ class CustomSteps:
         if self._workspace is not workspace:  # that of another device
             self.forget()
             self._workspace = workspace
-            workspace.prepare = self._prepare
         if kind not in self._functions:
             step = getattr(self._model, f"{kind}_step")
             eager = bool(self._model.run_eagerly)
@@ -113,22 +111,6 @@ class CustomSteps:
 
     def _attributes(self) -> int:
         return attribute_values.of_model(self._model)
-
-    def _prepare(self, graph: Graph) -> None:
-        """Cuts images over processes, and splits what is differentiated, as in the model's own steps.
-
-        Raises NotImplementedError for gradients by images that are cut.
-        """
-        graph.partition = replica.current().partition
-        graph.whole_results = graph.partition is not None
-        by = next((tensor for tensor in graph.sources or () if tensor.variable is None), None)
-        if by is not None and graph.partition is not None:
-            raise NotImplementedError(
-                f"{type(self._model).__name__}: gradients by {by.name}, which is no variable, expect whole images on "
-                "every rank (DataParallel), got a distribution that cuts them"
-            )
-        if graph.loss is not None:
-            graph.split, graph.split_draw = self._model.split, self._model._pydt_steps.draw("train")
 
 
 def _note_built(model: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ from pydtconv.layers.base.array_calls import AddedLosses
 from pydtconv.support.last_used import LastUsed
 from pydtconv.support.random import next_seed
 from pydtconv.support.results import with_mask
-from pydtconv.trainers.compiled import Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.metric_updates import Update
-from pydtconv.trainers.tracing import Traced, loss_scale, trace, trace_example
+from pydtconv.trainers.targets import Targets
+from pydtconv.trainers.tracing import Traced, loss_scale, prepare_recording, trace, trace_example
 
 #: steps that are kept
 _KEPT = 24
@@ -114,7 +115,7 @@ class StepCache:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.workspace = Workspace(Memory(), model.name)
+        self.workspace = self._workspace_of(Memory())
         self.memory.state.seed = next_seed()
         self._steps: LastUsed[StepFunction] = LastUsed(_KEPT)
         #: variables whose values the code of steps has read, by their ids
@@ -122,6 +123,9 @@ class StepCache:
         self._trainable: list[Variable] | None = None
         self._planned_anew: set[Any] = set()
         self._prepared: dict[str, tuple[Any, ...]] = {}
+
+    def _workspace_of(self, memory: Memory) -> Workspace:
+        return Workspace(memory, self.model.name, functools.partial(prepare_recording, self.model))
 
     @property
     def memory(self) -> Memory:
@@ -168,7 +172,7 @@ class StepCache:
         self.forget()
         old, memory = self.memory, Memory(device)
         memory.state, memory.hooks, memory.keeps_gradients = old.state, old.hooks, old.keeps_gradients
-        self.workspace = Workspace(memory, self.model.name)
+        self.workspace = self._workspace_of(memory)
         offloading.release(old)
 
     def trains(self, variables: Sequence[Variable]) -> bool:

@@ -14,9 +14,9 @@ from pydtconv import config, ops, replica, tree
 from pydtconv.dtypes import real
 from pydtconv.graph import Graph, Tensor
 from pydtconv.ops.base import Spec
-from pydtconv.trainers.compiled import Output, Targets
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.metric_updates import Update, updates_of
+from pydtconv.trainers.targets import Output, Targets
 
 
 class _Division(threading.local):
@@ -215,6 +215,23 @@ def portion_of(loss: Tensor, output: Output | None = None, weight: Any = None) -
         return loss
     weighted = reduction == "mean_with_sample_weight" and weight is not None
     return ops.Portion(f"weights of {output.name}" if output and weighted else "samples")(loss)
+
+
+def prepare_recording(model: Any, graph: Graph) -> None:
+    """Has a recording of a model's own step cut images over processes, and split what is differentiated, as `fit` does.
+
+    Raises NotImplementedError for gradients by images that are cut.
+    """
+    graph.partition = replica.current().partition
+    graph.whole_results = graph.partition is not None
+    by = next((tensor for tensor in graph.sources or () if tensor.variable is None), None)
+    if by is not None and graph.partition is not None:
+        raise NotImplementedError(
+            f"{type(model).__name__}: gradients by {by.name}, which is no variable, expect whole images on "
+            "every rank (DataParallel), got a distribution that cuts them"
+        )
+    if graph.loss is not None:
+        graph.split, graph.split_draw = model.split, model._pydt_steps.draw("train")
 
 
 def trace_example(model: Any, batch_size: int, targets: Targets | None) -> Traced:

@@ -11,9 +11,9 @@ from pydtconv.graph import Memory, Plan, Variable
 from pydtconv.metrics import Metric
 from pydtconv.metrics.metric import to_keep
 from pydtconv.optimizers import Optimizer
-from pydtconv.trainers.compiled import Output
 from pydtconv.trainers.data_adapters.arrays import Batch
 from pydtconv.trainers.step_functions import Results
+from pydtconv.trainers.targets import Output
 
 
 class Training:
