@@ -125,9 +125,11 @@ static void filter_columns(const problem *t, const real *x, real *numbers, elem 
     const dtconv_band *b = t->columns;
     const int64_t c = t->c;
     if (c >= V) {
-        for (int64_t j = 0; j < t->ow; j++)
-            pixel_to_image(t->accumulate, c, b->counts[j], (const real *)b->weights + j * b->width,
+        for (int64_t j = 0, pixels; j < t->ow; j += pixels) {
+            pixels = j == b->same_from && j < b->same_to && t->ldy == c ? b->same_to - j : 1;
+            pixel_to_image(t->accumulate, pixels * c, b->counts[j], (const real *)b->weights + j * b->width,
                            x + b->starts[j] * c, c, y + j * t->ldy);
+        }
         return;
     }
     few_pixels(b, 0, b->same_from, c, x, numbers);
