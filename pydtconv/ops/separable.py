@@ -143,6 +143,7 @@ class Separable(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     dense: ClassVar[bool] = True
+    extent_fields: ClassVar[tuple[str, ...]] = ("extents",)
     lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
