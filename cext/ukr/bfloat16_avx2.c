@@ -7,18 +7,11 @@
 #define MR 6
 #define NV 2
 #define TARGET __attribute__((target("avx2,fma")))
+#define ROW DT(ukr_pairs_avx2)
+#define NAME "native_avx2_6x16"
+#define FEATURES DTCONV_CPU_AVX2 | DTCONV_CPU_FMA
+#define RANK 30
 #include "bfloat16_pairs.h"
-
-const DT(ukr_row) DT(ukr_pairs_avx2) = {.name = "native_avx2_6x16",
-                                        .mr = MR,
-                                        .nr = NR,
-                                        .features = DTCONV_CPU_AVX2 | DTCONV_CPU_FMA,
-                                        .rank = 30,
-                                        .in_place = 1,
-                                        .run = run,
-                                        .rows = 1,
-                                        .depth = 2,
-                                        .widens = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_pairs_avx2) = {.name = "", .run = NULL};

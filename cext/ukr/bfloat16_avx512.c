@@ -7,18 +7,11 @@
 #define MR 12
 #define NV 2
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+#define ROW DT(ukr_pairs_avx512)
+#define NAME "native_avx512_12x32"
+#define FEATURES DTCONV_CPU_AVX512
+#define RANK 20
 #include "bfloat16_pairs.h"
-
-const DT(ukr_row) DT(ukr_pairs_avx512) = {.name = "native_avx512_12x32",
-                                          .mr = MR,
-                                          .nr = NR,
-                                          .features = DTCONV_CPU_AVX512,
-                                          .rank = 20,
-                                          .in_place = 1,
-                                          .run = run,
-                                          .rows = 1,
-                                          .depth = 2,
-                                          .widens = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_pairs_avx512) = {.name = "", .run = NULL};

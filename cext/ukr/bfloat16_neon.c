@@ -7,18 +7,11 @@
 #define MR 8
 #define NV 2
 #define TARGET
+#define ROW DT(ukr_pairs_neon)
+#define NAME "native_neon_8x8"
+#define FEATURES DTCONV_CPU_NEON
+#define RANK 30
 #include "bfloat16_pairs.h"
-
-const DT(ukr_row) DT(ukr_pairs_neon) = {.name = "native_neon_8x8",
-                                        .mr = MR,
-                                        .nr = NR,
-                                        .features = DTCONV_CPU_NEON,
-                                        .rank = 30,
-                                        .in_place = 1,
-                                        .run = run,
-                                        .rows = 1,
-                                        .depth = 2,
-                                        .widens = 1};
 #else
 #include "dtconv_ukr.h"
 const DT(ukr_row) DT(ukr_pairs_neon) = {.name = "", .run = NULL};

@@ -6,7 +6,8 @@
  * PRODUCT(sum, a, b) is defined, it adds the products of pairs to a vector of sums (vdpbf16ps): a pair of A is
  * broadcast and meets vectors of pairs of B.  Else a chunk of A is widened in the L1 cache, the first elements of pairs
  * of B in registers, and multiplied in float32; then the second ones.  FINISHES, where it is defined, is the file with
- * finish(rows, sum, finish, i), which does what ukr_call.finish asks for, and finish_few(), the same in memory.
+ * finish(rows, sum, finish, i), which does what ukr_call.finish asks for, and finish_few(), the same in memory.  Where
+ * ROW is defined, with NAME, FEATURES and RANK, it is made, too.
  */
 #include <string.h>
 
@@ -212,3 +213,16 @@ static void run(const DT(ukr_row) * row, const DT(ukr_call) * t) {
 #endif
     run_rows(t);
 }
+
+#ifdef ROW
+const DT(ukr_row) ROW = {.name = NAME,
+                         .mr = MR,
+                         .nr = NR,
+                         .features = FEATURES,
+                         .rank = RANK,
+                         .in_place = 1,
+                         .run = run,
+                         .rows = 1,
+                         .depth = 2,
+                         .widens = 1};
+#endif

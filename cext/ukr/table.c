@@ -6,12 +6,12 @@
 #include "dtconv_ukr.h"
 #include "foreign.h"
 
+#include "in_force.h"
+
 extern const DT(ukr_row) DT(ukr_native_avx512), DT(ukr_native_avx2), DT(ukr_native_neon), DT(ukr_native_portable);
 
 static DT(ukr_row) registered[DTCONV_UKR_CAPACITY];
 static int registered_count;
-static const DT(ukr_row) * current;
-static int (*ask)(void);
 
 const DT(ukr_row) * DT(ukr_get)(int index) {
     const DT(ukr_row) *
@@ -42,29 +42,4 @@ int DT(ukr_register)(const char *name, void *foreign, int abi, int mr, int nr, i
     strncpy(row->name, name, DTCONV_UKR_NAME - 1);
     registered_count++;
     return index;
-}
-
-void DT(ukr_select)(const DT(ukr_row) * row) { __atomic_store_n(&current, row, __ATOMIC_RELEASE); }
-
-void DT(ukr_set_chooser)(int (*chooser)(void)) { ask = chooser; }
-
-static const DT(ukr_row) * best_native(void) {
-    const unsigned features = dtconv_cpu_features();
-    const DT(ukr_row) *best = NULL, *row;
-    for (int i = 0; (row = DT(ukr_get)(i)); i++)
-        if (!row->foreign && (row->features & ~features) == 0 && (!best || row->rank < best->rank)) best = row;
-    return best;
-}
-
-const DT(ukr_row) * DT(ukr_in_force)(void) { return __atomic_load_n(&current, __ATOMIC_ACQUIRE); }
-
-const DT(ukr_row) * DT(ukr_current)(void) {
-    const DT(ukr_row) *row = DT(ukr_in_force)();
-    if (row) return row;
-    if (ask) {
-        if (ask() != 0) return NULL;
-        row = DT(ukr_in_force)();
-    }
-    if (!row) DT(ukr_select)(row = best_native());
-    return row;
 }
