@@ -138,7 +138,7 @@ TESTED_IN = {
     "interchange/onnx_places": "interchange/test_onnx_export",
     "interchange/onnx_table": "interchange/test_onnx_export",
     "loops/explicit": "loops/test_second_derivatives",
-    "loops/stages": "loops/test_tape",
+    "trainers/targets": "trainers/test_compilation",
     "trainers/training": "trainers/test_strategy",
 }
 

@@ -39,7 +39,9 @@ def take_samples(int type, str dtype, int64_t count, int64_t numbers, const int6
     cdef const uint8_t[::1] samples = x
     cdef uint8_t[::1] batch = y
     cdef dtconv_dtype dtype_ = dtype_of(dtype)
-    cdef const int64_t *order_ = NULL if order is None else &order[0]
+    cdef const int64_t *order_ = NULL
+    if order is not None:
+        order_ = &order[0]
     with nogil:
         check(dtconv_take_samples(dtype_, type, count, numbers, order_, <const void *> &samples[0], <void *> &batch[0]))
 
