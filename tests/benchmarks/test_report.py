@@ -68,10 +68,6 @@ def test_rows_of_links_are_merged_with_their_own_origin(results):
     assert links.merged([new]) == [old[0], new]
 
 
-#: results whose commits are not in the history: they are measured again
-EXPECTED = {"variants"}
-
-
 def commits_of(name):
     named = {head(report.RESULTS / f"{name}.csv").get("commit", "")}
     return (named | {row["commit"] for row in report.read_csv(name) if "commit" in row}) - {"see the rows", ""}
@@ -91,9 +87,7 @@ def history():
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in report.RESULTS.glob("*.csv")))
-def test_results_name_commits_of_the_history(name, history, request):
-    if name in EXPECTED:
-        request.applymarker(pytest.mark.xfail(reason="is measured again"))
+def test_results_name_commits_of_the_history(name, history):
     commits = commits_of(name)
     assert commits
     assert not {each for each in commits if each.endswith("+")}, "files had been changed since the commit"
