@@ -113,7 +113,8 @@ def bind(tuple sizes, str algorithm, str direction, const element[:, :, :, :] x,
     prologue: how x is normalized as it is read: mean, scale, beta or None, the code of an activation.  reductions:
     what was normalized and the elements between its pixels, the same four, both sums, and whether x is the gradient
     of what was normalized.  residual: added to y, its pixels ldr elements apart; it may be y.  scale: what y is
-    multiplied by and what is added then, before the residual, which is not y then.  spectra: the transform of x, left by forward or found by backward_weights; dy_spectra: of dy, left by backward_data.  Images of bfloat16
+    multiplied by and what is added then, before the residual, which is not y then.  spectra: the transform of x, left
+    by forward or found by backward_weights; dy_spectra: of dy, left by backward_data.  Images of bfloat16
     are uint16, its bits; all vectors and filters are float32 then.
     """
     cdef Bound bound = Bound()

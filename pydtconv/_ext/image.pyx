@@ -32,9 +32,10 @@ SAMPLES = ("uint8", "int8", "uint16", "int16", "int32", "int64", "float32", "flo
 
 
 def take_samples(int type, str dtype, int64_t count, int64_t numbers, const int64_t[::1] order, x, y):
-    """y (count, numbers), of a dtype of images, = rows of x (samples, numbers); type: the index of x's dtype in SAMPLES.
+    """y (count, numbers), of a dtype of images, = rows of x (samples, numbers).
 
-    Both are dense and come as bytes; order: the numbers of the rows, None for one after the other.
+    type: the index of x's dtype in SAMPLES.  Both are dense and come as bytes; order: the numbers of the rows, None for
+    one after the other.
     """
     cdef const uint8_t[::1] samples = x
     cdef uint8_t[::1] batch = y

@@ -3,7 +3,7 @@
 from cython cimport floating
 from libc.stdint cimport int64_t, uint8_t
 
-from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
+from pydtconv._ext.dtypes cimport dtype_of
 from pydtconv._ext.status cimport check
 
 cdef extern from "dtconv_any.h" nogil:
