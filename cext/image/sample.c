@@ -40,8 +40,9 @@ static inline double folded(double t, double length, double per_period) {
 }
 
 /* Moves places to within 0 ... extent - 1 (WRAP: below extent) as the mode says, those that are no numbers to 0.
- * CONSTANT: `scale` times the share of what is inside. */
-static void bring_inside(int mode, int64_t extent, int64_t n, double *restrict t, double *restrict scale) {
+ * CONSTANT: the share of what is outside, times `value`, goes to `rest`, and `scale` is what is left. */
+static void bring_inside(int mode, double value, int64_t extent, int64_t n, double *restrict t, double *restrict scale,
+                         double *restrict rest) {
     const double last = (double)extent - 1;
     int64_t inside = 0;
 #pragma omp simd reduction(+ : inside)
@@ -51,7 +52,9 @@ static void bring_inside(int mode, int64_t extent, int64_t n, double *restrict t
         case DTCONV_FILL_CONSTANT:
             SIMD for (int64_t j = 0; j < n; j++) {
                 const double left = 1 + t[j], right = 1 + (last - t[j]), nearer = left < right ? left : right;
-                scale[j] *= nearer > 1 ? 1 : nearer > 0 ? nearer : 0;
+                const double share = nearer > 1 ? 1 : nearer > 0 ? nearer : 0;
+                rest[j] += share < 1 ? value * (scale[j] * (1 - share)) : 0; /* the value may be infinite */
+                scale[j] *= share;
             }
             break;
         case DTCONV_FILL_WRAP:
@@ -157,12 +160,8 @@ void RT(sample_row)(const RT(image_room) * room, const double *steps, int64_t co
             constant = 1;
             for (int64_t j = 0; j < w; j++) room->scale[j] = 1, room->rest[j] = 0;
         }
-        if (mode == DTCONV_FILL_CONSTANT)
-            for (int64_t j = 0; j < w; j++) room->rest[j] += value * room->scale[j];
-        bring_inside(mode, w, w, room->columns, room->scale);
-        bring_inside(mode, h, w, room->rows, room->scale);
-        if (mode == DTCONV_FILL_CONSTANT)
-            for (int64_t j = 0; j < w; j++) room->rest[j] -= value * room->scale[j];
+        bring_inside(mode, value, w, w, room->columns, room->scale, room->rest);
+        bring_inside(mode, value, h, w, room->rows, room->scale, room->rest);
     }
     find_pixels(room, steps[2] == DTCONV_FILL_WRAP);
     if (nearest) {
@@ -174,7 +173,8 @@ void RT(sample_row)(const RT(image_room) * room, const double *steps, int64_t co
     if (!constant) return;
     for (int64_t j = 0; j < w; j++) {
         const real scale = (real)room->scale[j], rest = (real)room->rest[j];
-        for (int64_t k = 0; k < c; k++) room->row[j * c + k] = scale * room->row[j * c + k] + rest;
+        for (int64_t k = 0; k < c; k++) /* what is outside alone has nothing of a pixel, which may be infinite */
+            room->row[j * c + k] = scale > 0 ? scale * room->row[j * c + k] + rest : rest;
     }
 }
 

@@ -76,7 +76,7 @@ def check_output(value: np.ndarray, name: str, inputs: tuple[np.ndarray, ...]) -
     if not value.flags.writeable:
         raise ValueError(f"{name}: expected a writable array, got a read-only one")
     for other in inputs:
-        if np.may_share_memory(value, other) and _shares_memory(value, other):
+        if shares_memory(value, other):
             raise ValueError(f"{name}: expected an array of its own, got one that overlaps an input")
 
 
@@ -84,12 +84,14 @@ def check_outputs(values: dict[str, np.ndarray]) -> None:
     """Raises ValueError naming the first of these arrays that shares memory with one before it."""
     for i, (name, value) in enumerate(values.items()):
         for other in list(values)[:i]:
-            if np.may_share_memory(value, values[other]) and _shares_memory(value, values[other]):
+            if shares_memory(value, values[other]):
                 raise ValueError(f"{name}: expected an array of its own, got one that overlaps {other}")
 
 
-def _shares_memory(first: np.ndarray, second: np.ndarray) -> bool:
+def shares_memory(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether the arrays overlap; strides for which that takes long to find out count as if they did."""
+    if not np.may_share_memory(first, second):
+        return False
     try:
         return np.shares_memory(first, second, max_work=1_000_000)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:

@@ -20,6 +20,7 @@ from pydtconv.conv.arrays import (
     image_dtype,
     in_memory,
     pixel_stride,
+    shares_memory,
 )
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import supported
@@ -180,7 +181,7 @@ class _Arrays:
             raise ValueError(
                 f"scale: expected none for {self.of} in {self.p.dtype}, which does not multiply its results"
             )
-        if residual is not None and np.may_share_memory(residual, y):
+        if residual is not None and shares_memory(residual, y):
             raise ValueError("residual: expected other memory than y, which is scaled")
         self.inputs += tuple(self._vector(value, "scale", self.p.co) for value in scale)
 

@@ -59,7 +59,8 @@ def _of_all(shape: Any, rngs: Generators, policies: Policies) -> Numbers:
 def _in_turn(shape: Any, numbers: Numbers, policies: Policies) -> Steps:
     """One behind the other."""
     both = zip(policies, numbers["transforms"], strict=True)
-    return steps.in_turn([_steps("steps", shape, kind, own, settings) for (kind, settings), own in both])
+    nothing = step("add", shape[0], where=False)
+    return steps.in_turn([nothing, *(_steps("steps", shape, kind, own, settings) for (kind, settings), own in both)])
 
 
 def _steps(part: str, shape: Any, kind: str, numbers: Numbers, settings: Any) -> Steps:

@@ -129,3 +129,18 @@ def test_memory_that_is_too_small_is_refused():
 
 def test_images_without_pixels():
     assert change(np.zeros((0, 4, 5, 3)), step("invert", 0, 1)).shape == (0, 4, 5, 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_outside_that_is_not_finite_stays_outside(value):
+    x = np.arange(1.0, 17).reshape(1, 4, 4, 1)
+    y = change(x, affine(1, np.array([[1.0, 0, 1, 0, 1, 0, 0, 0]]), 1, "constant", value))
+    np.testing.assert_array_equal(y[..., :3, :], x[..., 1:, :])
+    np.testing.assert_array_equal(y[..., 3, :], value)
+
+
+def test_pixels_that_are_not_finite_do_not_go_outside():
+    x = np.ones((1, 4, 4, 1))
+    x[:, :, 0] = np.inf
+    y = change(x, affine(1, np.array([[1.0, 0, -2, 0, 1, 0, 0, 0]]), 1, "constant", 5.0))
+    np.testing.assert_array_equal(y[0, :, :2, 0], 5.0)

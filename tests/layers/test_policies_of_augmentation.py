@@ -157,3 +157,8 @@ def test_no_operations_change_nothing():
     np.testing.assert_array_equal(found["bounding_boxes"]["boxes"], boxes["boxes"])
     with pytest.raises(ValueError, match="RandAugment: num_ops: expected an integer of 0 or more, got -1"):
         layers.RandAugment(num_ops=-1)
+
+
+def test_jitter_without_factors_changes_nothing():
+    images = np.random.default_rng(0).random((3, 5, 6, 3)).astype("float32")
+    np.testing.assert_array_equal(layers.RandomColorJitter()(images, training=True), images)

@@ -12,7 +12,7 @@ import dataclasses
 from pydtconv import config
 from pydtconv.conv.activations import OF_NORMALIZED
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer
+from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer, updated_state
 from pydtconv.ops import Activation
 from pydtconv.ops.convolution import MeasuredConv
 from pydtconv.ops.normalization import BatchNorm
@@ -29,12 +29,14 @@ def normalize_results(graph: Graph) -> None:
         return
     if config.conv_precision() == "strict" or config.float32_matmul_precision() != "highest":
         return
-    readers = consumers(graph)
+    readers, updated = consumers(graph), updated_state(graph)
     for node in list(graph.nodes):
         if not isinstance(node.op, MeasuredConv) or not _is_plain(node.op, node.outputs[0]):
             continue
         consumer = sole_consumer(graph, node, readers)
         if consumer is None or not _is_known(consumer) or consumer.inputs[0] is not node.outputs[0]:
+            continue
+        if not updated.isdisjoint(consumer.inputs[1:]):  # another call of the layer may change them in between
             continue
         follows = sole_consumer(graph, consumer, readers)
         if follows is not None and isinstance(follows.op, Activation) and follows.op.kind in READ_THROUGH:

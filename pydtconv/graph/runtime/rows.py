@@ -69,7 +69,8 @@ def copy_samples(value: Any, target: np.ndarray, dtype: str) -> None:
     rows = value if isinstance(value, Rows) else None
     array = value if rows is None else rows.array
     in_c = target.size > (0 if dtype == BFLOAT16 else _FEW) and dtype in IMAGES and isinstance(array, np.ndarray)
-    if in_c and array.flags.c_contiguous and target.flags.c_contiguous and array.dtype.name in _TYPES:
+    in_c = in_c and array.dtype.name in _TYPES and array.dtype.isnative
+    if in_c and array.flags.c_contiguous and target.flags.c_contiguous:
         order = None if rows is None else np.ascontiguousarray(rows.order, np.int64)
         count = 1 if rows is None else len(target)
         kind = _TYPES[array.dtype.name]

@@ -120,3 +120,41 @@ def test_values_stay_where_they_were_asked_for():
     strict, plain = (planned(block, passes)[1] for passes in (None, without("normalized-results")))
     images = np.random.default_rng(1).normal(size=(2, 9, 8, 8))
     assert (strict.run({"x": images})["y"] == plain.run({"x": images})["y"]).all()
+
+
+def test_a_residual_that_lies_beside_the_result_in_a_concatenation():
+    x = layers.Input((8, 8, 16))
+    a = layers.Conv2D(16, 3, padding="same")(x)
+    b = layers.BatchNormalization()(layers.Conv2D(16, 3, padding="same", use_bias=False)(a))
+    model = keras.Model(x, layers.Concatenate()([a, layers.Add()([b, a])]))
+    images = np.random.default_rng(0).normal(size=(2, 8, 8, 16)).astype("float32")
+    first, second = np.split(model.predict(images, verbose=0), 2, -1)
+    inner = keras.Model(x, [a, b])
+    expected = inner.predict(images, verbose=0)
+    np.testing.assert_allclose(first, expected[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(second, expected[0] + expected[1], rtol=1e-5, atol=1e-5)
+
+
+class Twice(keras.Model):
+    """A normalization that a first call changes before a second one uses it."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = layers.Conv2D(8, 1, use_bias=False)
+        self.normalization = layers.BatchNormalization(momentum=0.0)
+
+    def call(self, x, training=False):
+        first, second = self.convolution(x), self.convolution(x * 3 + 1)
+        changing = self.normalization(first, training=True)
+        return self.normalization(second, training=False) + 0 * changing
+
+
+def test_statistics_that_change_within_the_graph_are_those_at_the_call():
+    model, x = Twice(), np.random.default_rng(0).normal(size=(2, 4, 4, 8)).astype("float32")
+    model.predict(x, verbose=0)
+    model.normalization.moving_mean.assign(np.zeros(8))
+    model.normalization.moving_variance.assign(np.ones(8))
+    found = model.predict(x, verbose=0)
+    first, second = (np.asarray(model.convolution(each)) for each in (x, x * 3 + 1))
+    mean, variance = first.mean((0, 1, 2)), first.var((0, 1, 2))
+    np.testing.assert_allclose(found, (second - mean) / np.sqrt(variance + 1e-3), rtol=1e-4, atol=1e-4)

@@ -52,3 +52,12 @@ def test_samples_of_all_dtypes_become_images(monkeypatch, dtype) -> None:
                     found = from_bits(target) if name == "bfloat16" else target
                     exact = from_bits(to_bits(want.astype("float32"))) if name == "bfloat16" else want.astype(name)
                     np.testing.assert_array_equal(found, exact)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_samples_of_another_order_of_bytes(dtype) -> None:
+    values = np.random.default_rng(0).normal(size=(600, 700)).astype("float32")
+    found = [np.empty(values.shape, "uint16" if dtype == "bfloat16" else dtype) for _ in range(2)]
+    for given, target in zip((values, values.astype(values.dtype.newbyteorder())), found, strict=True):
+        rows.copy_samples(given, target, dtype)
+    np.testing.assert_array_equal(*found)
