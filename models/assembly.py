@@ -132,7 +132,7 @@ def network(
 
 
 def check(given: Arguments) -> None:
-    """Raises ValueError for arguments that fit no network."""
+    """Raises ValueError for arguments that fit no network.  Waits for weights that another process still writes."""
     if given.weights == "imagenet":
         raise ValueError(
             f"{given.name}: weights: expected None or the path of a .weights.h5, .h5, .keras, .safetensors or .pth "
@@ -143,6 +143,8 @@ def check(given: Arguments) -> None:
     tensor = given.input_tensor
     if tensor is not None and not isinstance(tensor, KerasTensor):
         raise ValueError(f"{given.name}: input_tensor: expected a symbolic tensor, as Input gives, got {tensor!r}")
+    if given.weights is not None:
+        replica.current().wait_for(Path(given.weights))
 
 
 def assembled(

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pydtconv import Input, KerasTensor, Sequential, applications
+from pydtconv import Input, KerasTensor, Sequential, applications, replica
 from pydtconv.initializers.fans import VarianceScaling
 from tests.interchange.weight_files import write_safetensors
 
@@ -133,3 +133,17 @@ def test_other_features_are_refused(tmp_path):
         made("mlp", weights=None, include_top=False, pooling="avg")
     with pytest.raises(TypeError, match="ResNet20: got an unexpected keyword argument 'clases'"):
         applications.ResNet20(clases=3)
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("name", ["mlp", "mobilenet"])
+def test_weights_that_another_process_writes(name, tmp_path, monkeypatch):
+    whole, path = made(name, weights=None), tmp_path / "old.weights.h5"
+
+    class Second(replica.Replica):
+        def wait_for(self, path):
+            whole.save_weights(path)
+
+    monkeypatch.setattr(replica, "_current", Second())
+    for ours, theirs in zip(made(name, weights=path).get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
