@@ -7,7 +7,8 @@ torchvision's has its module names; a table says to which layer each module belo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pydtconv.graph.ir.variable import as_stored
 from pydtconv.interchange.safetensors import read_safetensors
 from pydtconv.interchange.torch_files import read_torch
 from pydtconv.layers.base.locks import turn_of
+from pydtconv.naming import to_snake_case
 from pydtconv.support.uninterrupted import uninterrupted
 
 #: what reads a file, by how its name ends
@@ -59,7 +61,7 @@ def load_named_weights(model: Any, path: Path, leeway: Leeway = STRICT) -> list[
     """
     tensors = {name: array for name, array in READERS[path.suffix](path).items() if "num_batches_tracked" not in name}
     wanted = {_plain(variable.path): variable for variable in model.variables}
-    own = {_plain(name): array for name, array in tensors.items()}
+    own = _by_rank(model, wanted, {_plain(name): array for name, array in tensors.items()})
     if not set(wanted) & set(own):
         own = _turned(model, tensors, str(path), leeway)
     left = []
@@ -98,6 +100,26 @@ def _difference(variable: Any, array: np.ndarray | None) -> str | None:
 
 def _plain(name: str) -> str:
     return name.replace(".", "/").removesuffix(":0")
+
+
+def _by_rank(model: Any, wanted: Iterable[str], tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensors by our names where a file has automatic ones: each process numbers layers of a class as it makes them."""
+    kinds = {to_snake_case(type(layer).__name__) for layer in model._pydt_flatten_layers()}
+    ours, theirs = _numbered(wanted, kinds), _numbered(tensors, kinds)
+    table: dict[str, str] = {}
+    for kind, names in theirs.items():
+        more = [f"{name} (in the file)" for name in names[len(ours[kind]) :]]
+        table.update(zip(names, [*ours[kind], *more], strict=False))
+    return {"/".join(table.get(part, part) for part in name.split("/")): array for name, array in tensors.items()}
+
+
+def _numbered(names: Iterable[str], kinds: set[str]) -> defaultdict[str, list[str]]:
+    """The automatic names in the paths of variables, in the order of their numbers, by kind."""
+    found = defaultdict(list)
+    for part in {part for name in names for part in name.split("/")[:-1]}:
+        if (kind := re.sub(r"_\d+$", "", part)) in kinds:
+            found[kind].append(part)
+    return defaultdict(list, {kind: sorted(parts, key=_number) for kind, parts in found.items()})
 
 
 def _layers(model: Any) -> Iterator[Any]:
@@ -181,11 +203,11 @@ def _flattened(layer: Any, model: Any) -> tuple[int, int, int] | None:
 def _of_kinds(model: Any, *kinds: str) -> list[str]:
     """Names of the layers of these classes, in the order in which they were made."""
     made = [layer for layer in _layers(model) if type(layer).__name__ in kinds]
-    return [layer.name for layer in sorted(made, key=_number)]
+    return sorted((layer.name for layer in made), key=_number)
 
 
-def _number(layer: Any) -> int:
-    digits = re.search(r"_(\d+)$", layer.name)
+def _number(name: str) -> int:
+    digits = re.search(r"_(\d+)$", name)
     return int(digits.group(1)) if digits else -1
 
 

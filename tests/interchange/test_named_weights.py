@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import applications
+from pydtconv import Input, Sequential, applications, layers, utils
 from tests.interchange.weight_files import write_safetensors
 from tests.real_keras import import_keras
 from tests.torchvision_models import import_torchvision
@@ -91,3 +91,22 @@ def test_what_does_not_fit(tmp_path):
     write_safetensors(path, {**tensors, "conv1/kernel": np.zeros((1, 2), "float32")})
     with pytest.raises(ValueError, match=r"conv1/kernel: expected shape \(3, 3, 3, 8\), got \(1, 2\)"):
         applications.MobileNet(weights=path, **options)
+
+
+@pytest.mark.parametrize(("name", "options"), [("ResNet20", {}), ("MLP", {"hidden": (4, 4)})])
+def test_automatic_names_go_by_rank(name, options, tmp_path):
+    """Layers that the process made before do not change which layer of a file is which of the network."""
+    make = getattr(applications, name)
+    options = {"weights": None, "input_shape": (32, 32, 3), "classes": 4, **options}
+    utils.clear_session()
+    whole, path = make(**options), tmp_path / "net.safetensors"
+    write_safetensors(path, {variable.path: np.asarray(variable.value) for variable in whole.variables})
+    utils.clear_session()
+    Sequential([Input((8, 8, 1)), *(layers.Conv2D(1, 1) for _ in range(2))])
+    Sequential([Input((8,)), layers.Dense(8), layers.Dense(8)])
+    model = make(**options)
+    for skip_mismatch in (False, True):
+        model.set_weights([np.zeros_like(weights) for weights in model.get_weights()])
+        model.load_weights(path, skip_mismatch=skip_mismatch)
+        for ours, theirs in zip(model.get_weights(), whole.get_weights(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
