@@ -109,13 +109,14 @@ def network(
     size: int | None = 224,
     least: int = 32,
     top: Top | None = None,
+    top_layers: int = 1,
     pools: tuple[str | None, str | None] = ("avg_pool", "max_pool"),
     bottom: Callable[[Any], Any] | None = None,
 ) -> Any:
     """The model of a row.
 
-    size: rows and columns where none are given; None: any.  least: the fewest.  pools: names of the pooling layers
-    without a top.  bottom: applied to the output of a network without a top.
+    size: rows and columns where none are given; None: any.  least: the fewest.  top_layers: see `assembled`.  pools:
+    names of the pooling layers without a top.  bottom: applied to the output of a network without a top.
     """
     check(given)
     if given.weights is not None and not os.path.exists(given.weights):
@@ -128,7 +129,7 @@ def network(
     shape = shape_of_images(given, size, least)
     images = Input(shape=shape) if given.input_tensor is None else given.input_tensor
     steps = [lambda x: (top or dense_top())(x, given.classes, activation)]
-    return assembled(given, images, features(images), steps, pools, [] if bottom is None else [bottom])
+    return assembled(given, images, features(images), steps, pools, [] if bottom is None else [bottom], top_layers)
 
 
 def check(given: Arguments) -> None:
@@ -154,16 +155,18 @@ def assembled(
     top: Sequence[Callable[[Any], Any]],
     pools: tuple[str | None, str | None] = (None, None),
     bottom: Sequence[Callable[[Any], Any]] = (),
+    top_layers: int = 1,
 ) -> Any:
     """The model of `images`: features, and behind them the steps of `top`, or a pooling and those of `bottom`.
 
     features: a tensor, or a list of layers; these make a Sequential model unless there is an input_tensor.
+    top_layers: how many layers with weights a model has with a top alone.
     """
     if isinstance(features, list) and given.input_tensor is None:
         model: Any = Sequential([images, *features], name=given.name)
         for layer in top if given.include_top else [*_pooling(given, model.output_shape, pools), *bottom]:
             model.add(layer)
-        return _with_weights(model, given)
+        return _with_weights(model, given, top_layers)
     x = images
     for layer in features if isinstance(features, list) else ():
         x = layer(x)
@@ -174,7 +177,7 @@ def assembled(
     if given.input_tensor is not None:
         sources = utils.get_source_inputs(images)
         inputs = sources[0] if len(sources) == 1 else sources
-    return _with_weights(Model(inputs, x, name=given.name), given)
+    return _with_weights(Model(inputs, x, name=given.name), given, top_layers)
 
 
 #: pooling of whole features by their rank
@@ -194,16 +197,17 @@ def _pooling(given: Arguments, shape: Any, names: tuple[str | None, str | None])
     return [_POOLING[len(shape)][given.pooling](name=names[given.pooling == "max"])]
 
 
-def _with_weights(model: Any, given: Arguments) -> Any:
+def _with_weights(model: Any, given: Arguments, top_layers: int) -> Any:
     """The model with the weights of a file where one is given (see `Model.load_weights`).
 
     The layer of the classes may be another one than the file's: it stays new, and a line says so.  Without a top, what
-    the file has of one is left out.
+    the file has of one is left out; it may have no more than the network's own.
     """
     if given.weights is None:
         return model
     head = next(layer for layer in reversed(model.layers) if layer.variables) if given.include_top else None
-    left = read_file(model, given.weights, Leeway(lambda layer: layer is head, more=not given.include_top))
+    leeway = Leeway(lambda layer: layer is head, 0 if given.include_top else top_layers, known_names=True)
+    left = read_file(model, given.weights, leeway)
     if left and replica.current().is_main:
         tell(f"{model.name}: new, since {Path(given.weights).name} does not fit: {'; '.join(left)}")
     return model

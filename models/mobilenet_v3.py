@@ -153,7 +153,7 @@ def _mobilenet_v3(function: str, rows: tuple[_Row, ...], last: int) -> Callable[
             x = layers.Flatten()(_conv(x, classes, "logits"))
             return layers.Activation(softmax, name="predictions")(x)
 
-        return network(features, given, size=None, top=top)
+        return network(features, given, size=None, top=top, top_layers=2)
 
     about = (
         f"{function}, Keras's.\n\nalpha: multiplies the filters.  minimalistic: no squeezing, hard swish, 5x5.\n"

@@ -66,9 +66,10 @@ def own(
             images = _images(given, input_shape)
             found = features(images, **{key: values[key] for key in options})
             body, steps, *bottom = found if isinstance(found, tuple) else (found, [pool()])
+            top_layers = 1 + sum(isinstance(step, layers.Dense) for step in steps)
             if given.include_top:
                 steps = [*steps, classifier(given.classes, activation=given.classifier_activation)]
-            return assembled(given, images, body, steps, bottom=bottom[0] if bottom else [])
+            return assembled(given, images, body, steps, bottom=bottom[0] if bottom else [], top_layers=top_layers)
 
         build.__signature__ = signature  # type: ignore[attr-defined]
         build.__doc__ = (features.__doc__ or "").rstrip() + _ABOUT

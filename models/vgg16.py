@@ -34,5 +34,7 @@ def vgg_top(x: Any, classes: int, activation: Any) -> Any:
     return layers.Dense(classes, activation=activation, name="predictions")(x)
 
 
-VGG16 = standard("VGG16", "vgg16", vgg_features((2, 2, 3, 3, 3)), "VGG16, Keras's.", top=vgg_top, pools=(None, None))
+VGG16 = standard(
+    "VGG16", "vgg16", vgg_features((2, 2, 3, 3, 3)), "VGG16, Keras's.", top=vgg_top, top_layers=3, pools=(None, None)
+)
 preprocess_input = preprocessing("caffe")

@@ -8,5 +8,7 @@ from pydtconv.applications.vgg16 import vgg_features, vgg_top
 
 __all__ = ["VGG19", "decode_predictions", "preprocess_input"]
 
-VGG19 = standard("VGG19", "vgg19", vgg_features((2, 2, 4, 4, 4)), "VGG19, Keras's.", top=vgg_top, pools=(None, None))
+VGG19 = standard(
+    "VGG19", "vgg19", vgg_features((2, 2, 4, 4, 4)), "VGG19, Keras's.", top=vgg_top, top_layers=3, pools=(None, None)
+)
 preprocess_input = preprocessing("caffe")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,12 +41,23 @@ Pairs = Iterator[tuple[str, str]]
 class Leeway(NamedTuple):
     """What of a file need not fit a model.
 
-    layers: says whether a layer may keep its weights where the file has none of its shapes.  more: whether the file
-    may have weights of layers that the model has not.
+    layers: says whether a layer may keep its weights where the file has none of its shapes.  more: how many layers,
+    behind those of the model, the file may have besides.  known_names: whether the file is of a network of the zoo:
+    then a `.weights.h5`, too, may have no others, and a layer gets no weights of one with another name.
     """
 
     layers: Callable[[Any], bool] = lambda layer: False
-    more: bool = False
+    more: float = 0
+    known_names: bool = False
+
+    def refusal(self, paths: Collection[str], sep: str = "/") -> str:
+        """Says which layers of a file are too many; empty where none are.
+
+        paths: of weights that the model has not.  A generator of a top's dropout is no layer.
+        """
+        layers = {path.rpartition(sep)[0] or path for path in paths if "seed_generator" not in path}
+        expected = f"at most {self.more} layers more than those of the model" if self.more else "no other layers"
+        return "" if len(layers) <= self.more else f"expected {expected}, found {len(layers)}: {min(layers)!r}, ..."
 
 
 STRICT = Leeway()
@@ -78,9 +89,8 @@ def load_named_weights(model: Any, path: Path, leeway: Leeway = STRICT) -> list[
         raise ValueError(
             f"{path}: expected weights of {model.name}: {missing[0]!r} and {len(missing) - 1} more are not among them"
         )
-    more = sorted(set(own) - set(wanted))
-    if more and not leeway.more:
-        raise ValueError(f"{path}: expected weights of {model.name} alone, found {more[0]!r} and {len(more) - 1} more")
+    if refusal := leeway.refusal(set(own) - set(wanted)):
+        raise ValueError(f"{path} does not fit the model {model.name!r}: {refusal}")
     for name, variable in wanted.items():
         if told := _difference(variable, own[name]):
             raise ValueError(f"{path}: {name}: {told}")
@@ -151,9 +161,8 @@ def _turned(model: Any, tensors: Mapping[str, np.ndarray], path: str, leeway: Le
                 found[_plain(variable.path)] = _in_our_layout(tensors[source], variable, layer, model)
             if source in tensors and part == "moving_mean":
                 found[_plain(variable.path)] = tensors[source] - _bias_before(module, tensors, used)
-    unused = sorted(set(tensors) - used)
-    if unused and not leeway.more:
-        raise ValueError(f"{path}: {model.name} has no layer for {unused[0]!r} and {len(unused) - 1} more")
+    if refusal := leeway.refusal(set(tensors) - used, "."):
+        raise ValueError(f"{path} does not fit the model {model.name!r}: {refusal}")
     return found
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +98,11 @@ def read_legacy_weights(
     else:
         ours = [layer for layer in dict.fromkeys(model.layers) if layer.variables]
         theirs = [layer for layer, weights in stored.items() if weights]
-        if len(ours) != len(theirs) and not (leeway.more and len(ours) < len(theirs)):
-            raise ValueError(f"{name}: expected weights of {len(ours)} layers, found those of {len(theirs)}")
+        if not len(ours) <= len(theirs) <= len(ours) + leeway.more:
+            more = f" and at most {leeway.more} more" if leeway.more else ""
+            raise ValueError(f"{name}: expected weights of {len(ours)} layers{more}, found those of {len(theirs)}")
+        if leeway.known_names and {layer.name for layer in ours} == set(theirs[: len(ours)]):
+            theirs = [layer.name for layer in ours]
         pairs = list(zip(ours, theirs, strict=False))
     wanted = [(layer, _as_named(_in_old_order(layer), stored[key]), key, stored[key]) for layer, key in pairs]
     top = group_at(group, _TOP) if _TOP in group else None
@@ -111,6 +115,8 @@ def read_legacy_weights(
         held = group_at(group, key)
         datasets = [dataset_at(held, weight) for weight in names]
         problem = _mismatch(variables, datasets)
+        if leeway.known_names and layer is not model:
+            problem = misplaced(layer.name, key, stored) or problem
         if problem:
             where = "the model itself" if layer is model else f"layer {layer.name!r} ({type(layer).__name__})"
             (left if leeway.layers(layer) else problems).append(f"{where}: {problem}")
@@ -123,6 +129,12 @@ def read_legacy_weights(
         for variable, value in found:
             variable.assign(value)
     return left
+
+
+def misplaced(name: str, found: str, names: Container[str]) -> str | None:
+    """Where a file has another layer than that of this name, which it has elsewhere.  Numbers of names may differ."""
+    same = re.sub(r"_\d+$", "", name) == re.sub(r"_\d+$", "", found)
+    return None if same or name not in names else f"expected its weights, found those of {found!r} in its place"
 
 
 def _in_old_order(layer: Any) -> list[Variable]:

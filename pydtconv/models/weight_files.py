@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import math
 import os
 import re
 import warnings
@@ -35,7 +36,7 @@ from pydtconv.interchange.named_weights import READERS, STRICT, Leeway, load_nam
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.locks import turn_of
 from pydtconv.layers.base.object_paths import other_paths, walk
-from pydtconv.models.legacy_files import is_legacy, names_in, read_legacy_weights
+from pydtconv.models.legacy_files import is_legacy, misplaced, names_in, read_legacy_weights
 from pydtconv.models.stored_weights import (
     SLOTS_OF,
     merged,
@@ -103,7 +104,8 @@ def load_weights(
     skip_mismatch, layers that do not fit are left as they are, with a warning.  by_name: layers get the weights that
     the file has under their names, others keep theirs.  objects_to_skip: layers that keep theirs.
     """
-    leeway = Leeway(lambda layer: True, more=Path(filepath).suffix in READERS) if skip_mismatch else STRICT
+    more = math.inf if Path(filepath).suffix in READERS else 0
+    leeway = Leeway(lambda layer: True, more) if skip_mismatch else STRICT
     left = read_file(model, filepath, leeway, by_name, objects_to_skip)
     if left:
         warnings.warn(f"{filepath}: {len(left)} layers were skipped:\n" + "\n".join(left), stacklevel=3)
@@ -178,7 +180,7 @@ def _read_weights(
                 optimizer.variables_replaced()
             return kept
         fitting: list[tuple[Variable, h5py.Dataset]] = []
-        problems: list[str] = []
+        problems = list(_other_layers(model, h5, leeway)) if leeway.known_names else []
         left: list[str] = []
         others: Mapping[str, Sequence[str]] | None = None
         places = _places_by_name(h5) if by_name else {}
@@ -275,6 +277,19 @@ def _places_by_name(h5: h5py.File) -> dict[str, list[str]]:
             if name is not None:
                 found.setdefault(name.decode() if isinstance(name, bytes) else str(name), []).append(path)
     return found
+
+
+def _other_layers(model: Layer, h5: h5py.File, leeway: Leeway) -> Iterator[str]:
+    """Says which layers of a file are not those of a network of the zoo (see `Leeway`)."""
+    places = _places_by_name(h5)
+    names = {place: name for name, found in places.items() for place in found}
+    own = {f"{path}/vars": layer for path, layer in walk(model) if own_variables(layer)}
+    for place, layer in own.items():
+        if problem := misplaced(layer.name, names.get(place, layer.name), places):
+            yield f"layer {layer.name!r} ({type(layer).__name__}): {problem}"
+    stored = {path for path, group in groups_in(h5) if path.endswith("/vars") and any(members_of(group))}
+    if refusal := leeway.refusal({path for path in stored - own.keys() if path.startswith("layers/")}):
+        yield refusal
 
 
 def _optimizer_state(model: Any, optimizer: Any, path: str, h5: h5py.File, name: str) -> dict[str, np.ndarray] | str:

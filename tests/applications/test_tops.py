@@ -6,7 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pydtconv import Input, KerasTensor, Sequential, applications, replica
+from pydtconv import Input, KerasTensor, Sequential, applications, layers, replica
+from pydtconv.applications.assembly import Arguments, assembled
 from pydtconv.initializers.fans import VarianceScaling
 from tests.interchange.weight_files import write_safetensors
 
@@ -122,6 +123,45 @@ def test_kinds_of_files(name, kind, tmp_path, capsys):
     with pytest.warns(UserWarning, match="1 layers were skipped"):
         again.load_weights(path, skip_mismatch=True)
     np.testing.assert_array_equal(again.get_weights()[0], whole.get_weights()[0])
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("include_top", [True, False])
+@pytest.mark.parametrize("kind", ["weights.h5", "h5", "keras", "safetensors"])
+@pytest.mark.parametrize(
+    ("name", "key", "deeper", "fewer"),
+    [("ViT", "depth", 3, 1), ("MLP", "hidden", (4, 4, 4), (4,)), ("UNet", "levels", 3, 2)],
+)
+def test_files_of_deeper_networks_are_refused(name, key, deeper, fewer, kind, include_top, tmp_path):
+    options = {"input_shape": (16, 16, 3), "classes": 4}
+    options |= {"ViT": {"hidden": 6, "patch_size": 8}, "UNet": {"filters": 2}}.get(name, {})
+    function, path = getattr(applications, name), tmp_path / f"old.{kind}"
+    whole = function(weights=None, **{key: deeper}, **options)
+    if kind == "safetensors":
+        write_safetensors(path, {variable.path: np.asarray(variable.value) for variable in whole.variables})
+    else:
+        (whole.save_weights if kind == "weights.h5" else whole.save)(path)
+    with pytest.raises(ValueError, match=r"does not fit the model|expected weights of"):
+        function(weights=path, include_top=include_top, **{key: fewer}, **options)
+
+
+@pytest.mark.parametrize("kind", ["weights.h5", "h5"])
+def test_layers_of_other_names_are_refused(kind, tmp_path):
+    """Two networks of as many layers of the same shapes: the file's order is not the network's."""
+
+    def build(weights, names):
+        first, *others = [layers.Dense(3, name=name) for name in names]
+        images = Input((3,))
+        given = Arguments(False, weights, None, None, None, 3, None, "net")
+        return assembled(given, images, [first, *others], [layers.Dense(3, name="classes")])
+
+    path = tmp_path / f"old.{kind}"
+    whole = build(None, ["one", "two", "last"])
+    (whole.save_weights if kind == "weights.h5" else whole.save)(path)
+    with pytest.raises(ValueError, match=r"layer 'last' .* expected its weights, found those of 'two' in its place"):
+        build(path, ["one", "last"])
+    renamed = build(path, ["first", "second", "third"])
+    np.testing.assert_array_equal(renamed.get_weights()[4], whole.get_weights()[4])
 
 
 @pytest.mark.usefixtures("counted")
