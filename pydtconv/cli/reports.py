@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.cli import networks
+from pydtconv.cli import networks, run_files
 from pydtconv.cli.data import Data
 from pydtconv.cli.errors import CommandError
 
@@ -49,13 +49,20 @@ def check(args: Any) -> None:
 
 
 def check_room(network: Any, name: str) -> None:
-    """Raises CommandError, before anything is trained, where a file could not be written at the end."""
+    """Raises CommandError, before anything is trained, where a file could not be written at the end.
+
+    Nor is one replaced that no run has written, such as that of --config.
+    """
     from pydtconv import replica
     from pydtconv.models.stored_weights import weights_bytes
 
     if replica.current().is_main:
         networks.check_file("--output", f"{name}.weights.h5", weights_bytes(network))
         networks.check_file("--output", f"{name}.png")
+        networks.check_file("--output", f"{name}.toml")
+        if not run_files.may_replace(f"{name}.toml"):
+            told = "which `pydtconv train` has not written, would be replaced by the options of this run"
+            raise CommandError(f"--output: expected another name than {name!r}: {name}.toml, {told}")
 
 
 def callbacks(args: Any, append: bool = False) -> list[Any]:

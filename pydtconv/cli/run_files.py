@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+#: what the first line of a file that a run has written begins with
+_FIRST = "# repeated by: pydtconv"
 #: what a file of a run does not repeat
 _NOT = ("help", "config", "resume", "find_learning_rate", "find_batch")
 
@@ -70,11 +72,23 @@ def given(args: argparse.Namespace, actions: list[argparse.Action]) -> dict[str,
     return found
 
 
+def may_replace(path: str) -> bool:
+    """Whether `write` may write there: nothing is there, or what a run has written, and no file of the user's."""
+    file = Path(path)
+    if not file.is_file():
+        return not file.exists()
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_FIRST)) == _FIRST.encode()
+    except OSError:
+        return False
+
+
 def write(path: str, command: str, options: Mapping[str, Any], result: Mapping[str, Any]) -> None:
     """Writes a file that repeats a run, with its result.  Raises OSError."""
     from pydtconv.files.whole_file import write_whole
 
-    lines = [f"# repeated by: pydtconv {command} --config {Path(path).name}"]
+    lines = [f"{_FIRST} {command} --config {Path(path).name}"]
     lines += [f"{key} = {json.dumps(value)}" for key, value in options.items()]
     lines += ["", "[result]", *(f"{key} = {json.dumps(value)}" for key, value in result.items() if value is not None)]
     data = ("\n".join(lines) + "\n").encode()

@@ -159,6 +159,19 @@ def test_a_run_is_repeated(train, tmp_path):
         main(["train", "--config", "bad.toml"])
 
 
+@pytest.mark.parametrize("text", ['model = "mlp"\n', "", "[project]\n"])
+def test_a_file_that_no_run_has_written_is_not_replaced(text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Model, "fit", None)
+    (tmp_path / "mlp.toml").write_text(text)
+    options = ["--config", "mlp.toml"] if "model" in text else []
+    for name in ("MLP", "mlp"):
+        assert main([*BASE, *options, "--model", name]) == 2
+        assert "--output: expected another name than 'mlp': mlp.toml, which" in capsys.readouterr().err
+    assert (tmp_path / "mlp.toml").read_text() == text
+    assert not (tmp_path / "mlp.weights.h5").exists()
+
+
 def test_searches(train, tmp_path):
     pytest.importorskip("matplotlib")
     found = train("--find-learning-rate", "rates.png")
