@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,7 +107,13 @@ def _folders(args: Any, training: bool, one_hot: bool) -> Data:
     if args.classes is not None and (args.classes < count or (one_hot and args.classes != count)):
         expected = f"{count}{'' if one_hot else ' or more'}, one for each folder of {root if split else root / 'val'}"
         raise CommandError(f"--classes: expected {expected}, got {args.classes}")
-    return Data(train, test, (*size, 3), args.classes or count, test.class_names)
+    classes = args.classes or count
+    return Data(train, test, (*size, 3), classes, names_of(test.class_names, classes))
+
+
+def names_of(names: Sequence[str], classes: int) -> list[str]:
+    """The names of so many classes: those that have none are called by their numbers."""
+    return [*names, *map(str, range(len(names), classes))]
 
 
 def _other_classes(root: str, train: list[str], test: list[str]) -> str:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydtconv.cli import networks, run_files
+from pydtconv.cli import data, networks, run_files
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
 
@@ -45,7 +45,7 @@ def run(args: Any) -> int:
     networks.use_device(args)
     files = _files(args.paths)
     size, classes = args.image_size or result.get("shape", [224])[0], args.classes or result["classes"]
-    names = result.get("names") or [str(number) for number in range(classes)]
+    names = data.names_of(result.get("names", []), classes)
     model = networks.scaled(networks.build(args, (size, size, 3), classes), (size, size, 3))
     try:
         scores = model.predict(_images(files, size, args.batch_size), verbose=0)

@@ -1,7 +1,9 @@
 """What each option of `pydtconv train` does, on one tiny network and the digits of the package."""
 
 import csv
+import os
 import re
+import tomllib
 import types
 
 import numpy as np
@@ -200,6 +202,38 @@ def test_the_loss_over_rates_is_that_of_each_step(train):
     assert len(losses) == len(grown) > 4
     np.testing.assert_allclose(losses[:4].mean(), first, rtol=0.1)
     assert losses[:4].std() > 0
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A function of names: makes photos/ with a folder for each, of two images."""
+    pytest.importorskip("PIL")
+
+    def make(*names):
+        for number, name in enumerate(names):
+            folder = os.path.join(os.fsencode(tmp_path), b"photos", os.fsencode(name))
+            os.makedirs(folder)
+            for i in range(2):
+                image = np.full((4, 4, 3), 99 * number + i)
+                save_img(tmp_path / "photos" / f"{i}.png", image, scale=False)
+                os.replace(tmp_path / "photos" / f"{i}.png", os.path.join(folder, b"%d.png" % i))
+
+    return make
+
+
+PHOTOS = ["train", "--model", "mlp", "--data", "photos", "--image-size", "4", "--validation-split", "0.5"]
+
+
+def test_classes_that_have_no_folder_are_called_by_their_numbers(train, photos, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    photos("cat", "dog")
+    train("--classes", "4", "--epochs", "1", "--confusion-matrix", "matrix.png", base=PHOTOS)
+    text = (tmp_path / "mlp.toml").read_text()
+    assert tomllib.loads(text)["result"]["names"] == ["cat", "dog", "2", "3"]
+    (tmp_path / "mlp.toml").write_text(text.replace(', "2", "3"', ""))
+    assert main(["predict", "photos/cat/0.png", "--trained", "mlp.toml", "--top", "5"]) == 0
+    words = capsys.readouterr().out.splitlines()[1].split(",")
+    assert sorted(words[1::2]) == ["2", "3", "cat", "dog"]
 
 
 @pytest.mark.slow
