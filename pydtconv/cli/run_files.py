@@ -37,9 +37,10 @@ def words(options: Mapping[str, Any]) -> list[str]:
         name = f"--{key.replace('_', '-')}"
         if value is False:
             found += [f"--no-{name[2:]}"] if name == "--sync-batchnorm" else []
+        elif value is True or isinstance(value, list):
+            found += [name, *([] if value is True else map(str, value))]
         else:
-            values = [] if value is True else value if isinstance(value, list) else [value]
-            found += [name, *map(str, values)]
+            found.append(f"{name}={value}")  # a value may begin with a dash
     return found
 
 
@@ -72,6 +73,11 @@ def given(args: argparse.Namespace, actions: list[argparse.Action]) -> dict[str,
     return found
 
 
+def _text(value: Any) -> str:
+    """A value as TOML has it: as JSON, but with no pairs of surrogates, and with DEL escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def may_replace(path: str) -> bool:
     """Whether `write` may write there: nothing is there, or what a run has written, and no file of the user's."""
     file = Path(path)
@@ -88,8 +94,9 @@ def write(path: str, command: str, options: Mapping[str, Any], result: Mapping[s
     """Writes a file that repeats a run, with its result.  Raises OSError."""
     from pydtconv.files.whole_file import write_whole
 
-    lines = [f"{_FIRST} {command} --config {Path(path).name}"]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in options.items()]
-    lines += ["", "[result]", *(f"{key} = {json.dumps(value)}" for key, value in result.items() if value is not None)]
+    name = Path(path).name
+    lines = [f"{_FIRST} {command} --config {name if name.isprintable() else _text(name)}"]
+    lines += [f"{key} = {_text(value)}" for key, value in options.items()]
+    lines += ["", "[result]", *(f"{key} = {_text(value)}" for key, value in result.items() if value is not None)]
     data = ("\n".join(lines) + "\n").encode()
     write_whole(Path(path), lambda file: file.write(data), len(data))
