@@ -9,6 +9,7 @@ Each subcommand is a module of this package, named in COMMANDS, with
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import select
 import signal
@@ -135,6 +136,8 @@ def _parsed(argv: Sequence[str] | None) -> int:
 
 
 def _run(args: Any) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper) and args.command != "run":  # a script has what Python gives it
+        sys.stdout.reconfigure(errors="surrogateescape")  # names of files are printed, whatever bytes they are
     try:
         return int(_module(args.command).run(args))
     except CommandError as error:

@@ -112,8 +112,9 @@ def _folders(args: Any, training: bool, one_hot: bool) -> Data:
 
 
 def names_of(names: Sequence[str], classes: int) -> list[str]:
-    """The names of so many classes: those that have none are called by their numbers."""
-    return [*names, *map(str, range(len(names), classes))]
+    """The names of so many classes: numbers where they have none, bytes that are not UTF-8 escaped."""
+    texts = [name.encode(errors="backslashreplace").decode() for name in names]
+    return [*texts, *map(str, range(len(names), classes))]
 
 
 def _other_classes(root: str, train: list[str], test: list[str]) -> str:

@@ -59,7 +59,7 @@ def run(args: Any) -> int:
         best = row.argsort()[::-1][:top]
         table.writerow([path, *(part for k in best for part in (names[k], f"{row[k]:.4f}"))])
     if args.csv:
-        Path(args.csv).write_text(text.getvalue(), encoding="utf-8")
+        Path(args.csv).write_text(text.getvalue(), encoding="utf-8", errors="surrogateescape")
         print(f"{len(files)} images: {args.csv}")
     else:
         sys.stdout.write(text.getvalue())

@@ -34,6 +34,11 @@ def check(args: Any) -> None:
                 metrics.get(name)
         except ValueError as error:
             raise CommandError(f"--metrics: {error}") from None
+    for option, value in args.options.items():
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise CommandError(f"--{option}: expected text that is UTF-8, got {value!r}") from None
     if not replica.current().is_main:
         return
     networks.check_file("--output", f"{args.output or args.model}.weights.h5")

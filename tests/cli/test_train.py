@@ -236,6 +236,32 @@ def test_classes_that_have_no_folder_are_called_by_their_numbers(train, photos, 
     assert sorted(words[1::2]) == ["2", "3", "cat", "dog"]
 
 
+@pytest.mark.parametrize("flag", ["--output", "--data", "--csv"])
+def test_options_that_are_not_utf8_are_refused(flag, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Model, "fit", None)
+    assert main([*(PHOTOS if flag == "--data" else BASE), flag, os.fsdecode(b"a\xff")]) == 2
+    assert f"{flag}: expected text that is UTF-8, got 'a\\udcff'" in capsys.readouterr().err
+
+
+def test_names_of_files_are_any_bytes(train, photos, tmp_path, monkeypatch):
+    photos("\U0001f436", os.fsdecode(b"\xff"))
+    train("--epochs", "1", base=PHOTOS)
+    names = tomllib.loads((tmp_path / "mlp.toml").read_text())["result"]["names"]
+    assert sorted(names) == ["\\udcff", "\U0001f436"]
+    predict = ["predict", "photos", "--trained", "mlp.toml", "--image-size", "4"]
+    assert main([*predict, "--csv", "found.csv"]) == 0
+    table = (tmp_path / "found.csv").read_bytes()
+    assert b"photos/\xff/0.png," in table
+    with open(tmp_path / "out", "w", encoding="utf-8") as file, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", file)
+        assert main(predict) == 0
+        file.flush()
+        assert (tmp_path / "out").read_bytes() == table
+        patched.chdir(tmp_path / "photos" / os.fsdecode(b"\xff"))  # its name is in the paths that are printed
+        assert main(BASE) == 0
+
+
 @pytest.mark.slow
 def test_predict_names_what_train_has_learned(train, tmp_path, capsys):
     pytest.importorskip("PIL")
