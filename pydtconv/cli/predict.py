@@ -44,7 +44,7 @@ def run(args: Any) -> int:
     networks.prepare(args)
     networks.use_device(args)
     files = _files(args.paths)
-    size, classes = args.image_size or result.get("shape", [224])[0], args.classes or result["classes"]
+    size, classes = args.image_size or (result.get("shape") or [224])[0], args.classes or result["classes"]
     names = data.names_of(result.get("names", []), classes)
     model = networks.scaled(networks.build(args, (size, size, 3), classes), (size, size, 3))
     try:
@@ -74,12 +74,9 @@ def _trained(args: Any) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if args.trained:
         try:
-            options = run_files.read(args.trained)
+            options, result = run_files.read_result(args.trained)
         except (OSError, ValueError) as error:
             raise CommandError(f"--trained: {error}") from None
-        result = options.get("result", {})
-        if "weights" not in result or "classes" not in result:
-            raise CommandError(f"--trained: {args.trained}: expected a table [result], as `pydtconv train` writes it")
         args.model, args.dtype = args.model or options.get("model"), args.dtype or options.get("dtype")
         beside = Path(args.trained).parent / Path(result["weights"]).name
         args.weights = args.weights or str(beside if beside.exists() else result["weights"])

@@ -16,6 +16,11 @@ from typing import Any
 
 #: what the first line of a file that a run has written begins with
 _FIRST = "# repeated by: pydtconv"
+#: what other commands read of a file: its type, in a list where the word is a plural
+_READ: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(("model", "dtype", "weights"), (str, "a text")),
+    **{"names": (str, "texts"), "classes": (int, "an integer"), "shape": (int, "integers")},
+}
 #: what a file of a run does not repeat
 _NOT = ("help", "config", "resume", "find_learning_rate", "find_batch")
 
@@ -26,6 +31,23 @@ def read(path: str) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected a file of TOML: {error}") from None
+
+
+def read_result(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options and the [result] of a file that `train` has written.
+
+    Raises OSError and ValueError as `read`, and ValueError that names the file where they are not as `train` has them.
+    """
+    options = read(path)
+    result = options.get("result")
+    if not isinstance(result, dict) or not {"weights", "classes"} <= result.keys():
+        raise ValueError(f"{path}: expected a table [result], as `pydtconv train` writes it")
+    for key, value in ({key: options[key] for key in ("model", "dtype") if key in options} | result).items():
+        kind, told = _READ.get(key, (None, ""))
+        many = isinstance(value, list)
+        if kind and (many != told.endswith("s") or {*map(type, value if many else [value])} - {kind}):
+            raise ValueError(f"{path}: {key}: expected {told}, got {value!r}")
+    return options, result
 
 
 def words(options: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pydtconv.cli import build_parser, run_files
+from pydtconv.cli import build_parser, main, run_files
 
 TRAIN = ["train", "--model", "mlp"]
 TEXTS = ["-x", "--", "a=b", "a b", "", 'a"b\\c', "\x00\x08\t\n\x0c\r\x1b\x7f\x80", "é", "犬", "\U0001f436", "\ufeff"]
@@ -39,3 +39,38 @@ def test_options_are_given_as_they_were_written(options, tmp_path):
     second = build_parser().parse_args(["train", "--config", path])
     assert second.options == first.options
     assert len(first.options) > 1
+
+
+RESULT = {"model": "mlp", "weights": "a.h5", "classes": 2, "names": ["a", "b"], "shape": [4, 4, 3]}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("model", 3, "a text"),
+        ("dtype", ["float32"], "a text"),
+        ("weights", 3, "a text"),
+        ("classes", "2", "an integer"),
+        ("classes", True, "an integer"),
+        ("names", "ab", "texts"),
+        ("names", ["a", 2], "texts"),
+        ("shape", 4, "integers"),
+        ("shape", [4.0, 4.0, 3], "integers"),
+    ],
+    ids=ascii,
+)
+def test_a_result_of_other_types_is_refused(key, value, expected, tmp_path, capsys):
+    path = str(tmp_path / "run.toml")
+    found = {**RESULT, key: value}
+    run_files.write(path, "train", {name: found.pop(name) for name in ("model", "dtype") if name in found}, found)
+    assert main(["predict", str(tmp_path), "--trained", path]) == 2
+    told = f"pydtconv predict: --trained: {path}: {key}: expected {expected}, got {value!r}\n"
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("text", ["", "result = 3", "result = [1]", "[result]\nclasses = 2"])
+def test_a_file_without_a_result_is_refused(text, tmp_path, capsys):
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    assert main(["predict", str(tmp_path), "--trained", str(path)]) == 2
+    assert f"{path}: expected a table [result]" in capsys.readouterr().err
