@@ -87,10 +87,17 @@ def losses_over_rates(model: Any, data: Any, steps: int, **options: Any) -> tupl
 
 
 def find_learning_rate(model: Any, data: Any, steps: int, path: str, **options: Any) -> None:
-    """Draws loss over rate, and prints the rate at which the smoothed loss falls fastest."""
+    """Draws loss over rate, and prints the rate at which the smoothed loss falls fastest.
+
+    Raises CommandError where no loss is finite.
+    """
     from pydtconv.files.plotting import plot_learning_rates
 
     rates, losses = losses_over_rates(model, data, steps, **options)
+    finite = int(np.isfinite(losses).cumprod().sum())  # those of the steps before the first that diverged
+    if not finite:
+        raise CommandError(f"--find-learning-rate: the loss is {losses[0]} at the smallest rate, {rates[0]:.1e}")
+    rates, losses = rates[:finite], losses[:finite]
     smooth = np.convolve(np.pad(losses, 2, "edge"), np.ones(5) / 5, "valid")
     best = rates[int(np.gradient(smooth).argmin())] if len(rates) > 1 else rates[0]
     print(f"learning rate: {best:.1e}, where the loss falls fastest")
