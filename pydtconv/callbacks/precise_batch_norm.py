@@ -56,7 +56,11 @@ class PreciseBatchNorm(Callback):
     def _layers(self) -> list[Any]:
         """The layers that have moving statistics which can move."""
         every = self.model._pydt_flatten_layers()
-        return [layer for layer in every if hasattr(layer, "moving_variance") and 0 <= layer.momentum < 1]
+        return [
+            layer
+            for layer in every
+            if hasattr(layer, "moving_variance") and layer.trainable and 0 <= layer.momentum < 1
+        ]
 
     def refresh(self) -> None:
         """Finds the statistics anew now."""

@@ -76,6 +76,16 @@ def test_patches_are_evaluated_by_statistics_of_whole_images_and_trained_as_with
     assert whole.evaluate(X, Y, verbose=0) == pytest.approx(loss, rel=1e-5)
 
 
+def test_nothing_is_computed_where_all_layers_are_frozen() -> None:
+    model = model_of()
+    for layer in (model.layers[0], model.layers[2]):
+        layer.trainable = False
+    callback = PreciseBatchNorm(X)
+    callback.set_model(model)
+    callback._x = None  # no batch is drawn of it
+    callback.refresh()
+
+
 def test_frozen_layers_stay_as_they_are() -> None:
     model = model_of()
     model.layers[0].trainable = False
