@@ -145,6 +145,7 @@ def _fitted(
     args: Any, model: Any, network: Any, train: tuple[Any, ...], callbacks: list[Any], options: dict[str, Any]
 ) -> dict[str, list[float]]:
     """The history of all epochs.  Raises CommandError for what ends them."""
+    from pydtconv.callbacks import PreciseBatchNorm, TerminateOnNaN
     from pydtconv.checkpoints import CheckpointError
 
     first: dict[str, list[float]] = {}
@@ -154,7 +155,8 @@ def _fitted(
             head = training.optimizer(args.optimizer, rates.first(args), args.weight_decay)
             finetuning.freeze(network, "1")
             training.compile_again(model, head, args, model.split, args.metrics)
-            first = model.fit(*train, epochs=at, callbacks=reports.callbacks(args), **options).history
+            steady = [each for each in callbacks if isinstance(each, (TerminateOnNaN, PreciseBatchNorm))]
+            first = model.fit(*train, epochs=at, callbacks=[*reports.callbacks(args), *steady], **options).history
             finetuning.freeze(network, args.freeze)
             training.compile_again(model, optimizer, args, model.split, args.metrics)
             ours = {type(callback) for callback in reports.callbacks(args)}

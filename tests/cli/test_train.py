@@ -94,6 +94,28 @@ def test_fine_tuning(train):
     assert main([*BASE, "--weights", "old.weights.h5", "--classes", "12"]) == 2
 
 
+def test_the_epochs_of_the_head_are_watched_as_the_others_are(tmp_path, monkeypatch):
+    found = []
+
+    def fit(self, *data, callbacks, **options):
+        found.append(sorted(type(each).__name__ for each in callbacks))
+        return types.SimpleNamespace(history={"loss": [1.0], "val_loss": [1.0], "val_accuracy": [0.5]})
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Model, "fit", fit)
+    options = ["--head-epochs", "1", "--debug-nan", "--split", "0.5:2x2:0.2", "--csv", "epochs.csv"]
+    assert main([*BASE, *options, "--model", "resnet20"]) == 0
+    assert found == [["CSVLogger", "PreciseBatchNorm", "TerminateOnNaN"]] * 2
+
+
+def test_a_loss_of_the_head_that_is_not_finite_ends_training(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["--head-epochs", "2", "--debug-nan", "--learning-rate", "1e38", "--csv", "epochs.csv"]
+    assert main([*BASE, *words]) == 1
+    assert "first not finite: layer" in capsys.readouterr().err
+    assert not (tmp_path / "epochs.csv").exists()
+
+
 def test_images_and_labels(train):
     found = train("--mixup", "0.4", "--label-smoothing", "0.1", "--randaugment")
     (mixed,) = found.data[0]
