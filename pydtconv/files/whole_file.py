@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -52,16 +53,14 @@ def write_alone(
     temporary, file = "", None
     try:
         with uninterrupted(), _named(path):
-            mask = os.umask(0)
-            os.umask(mask)
-            descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path), dir=path.parent)
-            file = os.fdopen(descriptor, "w+b")
+            name = str(path.parent / f"{temporary_prefix(path)}{secrets.token_hex(8)}")
+            file = open(name, "x+b")  # noqa: SIM115  # the system applies the umask; to read it would change it
+            temporary = name
         write(file)
         file.flush()
         if lasting:
             os.fsync(file.fileno())
         file.close()
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except OSError as error:
         if not temporary:

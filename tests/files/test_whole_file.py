@@ -30,6 +30,18 @@ def test_content_and_mode(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["file"]
 
 
+def test_the_umask_counts_and_does_not_change_for_other_threads(tmp_path, monkeypatch):
+    """Who reads it has to set it, and a file that another thread makes meanwhile would be open to all."""
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "umask")
+            write_whole(tmp_path / "file", lambda file: file.write(b"text"))
+        assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)
+
+
 def test_a_full_disk_names_file_and_sizes_and_keeps_what_was_there(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"before")
