@@ -29,6 +29,7 @@ class ImageFolder(PyDataset):
     """
 
     _pydt_order = property(lambda self: self._order)  # which all processes must have alike
+    _pydt_class_names = property(lambda self: self.class_names or ())
     image_size = property(lambda self: self._decoder.size)
 
     def __init__(

@@ -197,6 +197,7 @@ class FileIterator(ImageIterator):
     class_indices: dict[str, int]
     class_mode: str | None
     weights: np.ndarray | None = None
+    _pydt_class_names = property(lambda self: tuple(self.class_indices))
 
     def _reads(self, generator: Any, reading: Reading) -> None:
         self.target_size, self.color_mode, self.interpolation, self.keep_aspect_ratio = reading

@@ -27,7 +27,7 @@ class PyDataset:
         self.max_queue_size = max_queue_size
 
     def __repr__(self) -> str:
-        names = getattr(self, "class_names", None)
+        names = getattr(self, "_pydt_class_names", ())
         try:
             batches = f"{self.num_batches} batches"
         except Exception:  # a subclass that is not complete

@@ -163,6 +163,13 @@ def test_an_epoch_goes_on_where_its_state_is_put_back(folder):
         read(folder, class_names=["b"]).set_state(state)
 
 
+def test_more_folders_than_outputs_are_refused_whatever_the_first_batch_holds(folder):
+    (folder / "c").mkdir()
+    Image.new("RGB", (20, 16)).save(folder / "c" / "0.png")
+    with pytest.raises(ValueError, match=r"output '.*' has 2 classes, the data has 3: a, b, c"):
+        model().fit(read(folder, shuffle=False), verbose=0)
+
+
 def test_a_model_trains_alike_with_any_number_of_threads(folder):
     found = []
     for workers in (1, 3):

@@ -146,6 +146,20 @@ def test_a_batch_size_beside_batches_does_nothing():
             call(Batches(), batch_size=2, verbose=0)
 
 
+@pytest.mark.parametrize("names", [("a", "b", "c"), lambda self: "abc", 3], ids=["longer", "method", "number"])
+def test_class_names_of_a_data_set_of_ones_own_may_mean_anything(names):
+    class Own(Batches):
+        class_names = class_indices = names
+
+        def __getitem__(self, index):
+            return X[:4], np.array([0, 1, 1, 0])
+
+    model = model_of()
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(Own(), verbose=0)
+    assert repr(Own()) == "<Own: 1 batches>"
+
+
 def test_layers_take_other_numbers():
     inputs = keras.Input((4,), dtype="int32")
     model = keras.Model(inputs, layers.Dense(2)(inputs))

@@ -13,6 +13,7 @@ from pydtconv.compat.tensorflow.data import Dataset
 
 _OF_FOLDER = (
     "read_share", "get_state", "set_state", "digest", "on_epoch_end", "workers", "max_queue_size", "_pydt_begin",
+    "_pydt_class_names",
 )  # fmt: skip
 
 

@@ -55,8 +55,8 @@ class StreamData:
 
     @property
     def class_names(self) -> Collection[str]:
-        """The classes of a data set that knows them."""
-        return getattr(self.source, "class_names", None) or getattr(self.source, "class_indices", None) or ()
+        """The classes that the labels of a data set of this package are numbers of; others may mean anything by it."""
+        return getattr(self.source, "_pydt_class_names", ())
 
     def not_finite(self) -> str:
         """Nothing is known of the samples without reading them again."""
