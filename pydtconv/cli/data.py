@@ -12,7 +12,7 @@ from pydtconv.cli.errors import CommandError
 from pydtconv.cli.networks import Shape, refuse
 from pydtconv.cli.parser import number, whole
 from pydtconv.suggest import one_of
-from pydtconv.support.dataset import PyDataset
+from pydtconv.support.dataset import Walked
 
 
 class Data(NamedTuple):
@@ -159,7 +159,7 @@ def _random(args: Any) -> tuple[Any, Any]:
     return (x, y), (x[: max(count // 4, 1)], y[: max(count // 4, 1)])
 
 
-class Batches(PyDataset):
+class Batches(Walked):
     """Batches of arrays, in another order in each epoch."""
 
     def __init__(self, x: Any, y: Any, batch_size: int, seed: int) -> None:
@@ -184,7 +184,7 @@ class Batches(PyDataset):
         self.epoch = int(state["epoch"])
 
 
-class Mixed(PyDataset):
+class Mixed(Walked):
     """Batches of a data set, in which each image and its row of scores are mixed with those of another one (MixUp)."""
 
     def __init__(self, batches: Any, alpha: float, seed: int) -> None:
@@ -205,6 +205,11 @@ class Mixed(PyDataset):
     def on_epoch_end(self) -> None:
         self.of.on_epoch_end()
         self.epoch += 1
+
+    def _pydt_walk(self) -> Any:
+        walk = super()._pydt_walk()
+        walk.of = self.of._pydt_walk()
+        return walk
 
     def get_state(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "of": self.of.get_state()}

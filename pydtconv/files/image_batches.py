@@ -14,14 +14,14 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.files.image_decoding import Decoder, Read
-from pydtconv.support.dataset import PyDataset
+from pydtconv.support.dataset import PyDataset, Walked
 from pydtconv.support.random import next_seed
 from pydtconv.support.workers import Submit, ahead, at_once
 
 Share = Callable[[int], slice]
 
 
-class ImageFolder(PyDataset):
+class ImageFolder(Walked):
     """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode, or x alone.
 
     class_names: names by number, None without labels.  file_paths: the files.  With shuffle, each epoch has an order of
@@ -67,9 +67,9 @@ class ImageFolder(PyDataset):
 
     def __iter__(self) -> Iterator[Any]:
         """An epoch for whoever walks through by himself; the next one has another order."""
-        queue, order = self.max_queue_size, range(len(self))
-        several = ahead(self.__getitem__, order, self.workers, queue, begin=self._pydt_begin)
-        yield from super().__iter__() if self.workers == 1 else several
+        walk, order = self._pydt_walk(), range(len(self))
+        several = ahead(walk.__getitem__, order, self.workers, self.max_queue_size, begin=walk._pydt_begin)
+        yield from PyDataset.__iter__(walk) if self.workers == 1 else several
         self.on_epoch_end()
 
     def on_epoch_end(self) -> None:
@@ -78,7 +78,7 @@ class ImageFolder(PyDataset):
             self._order = self._random.permutation(len(self._order))
 
     def get_state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: the order of this epoch and the generator of those to come."""
+        """What a checkpoint keeps: the order of a walk that begins and the generator of those to come."""
         return {"order": self._order, "random": None if self._random is None else self._random.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:

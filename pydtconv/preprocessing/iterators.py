@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.files.images import array_to_img, img_to_array, load_img
-from pydtconv.support.dataset import PyDataset
+from pydtconv.support.dataset import Walked
 from pydtconv.support.random import next_seed
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
@@ -24,7 +24,7 @@ Reading = tuple[tuple[int, int], str, str, bool]
 Saving = tuple[Any, str, str]
 
 
-class ImageIterator(PyDataset):
+class ImageIterator(Walked):
     """Batches of `samples` images.  A subclass gives one unchanged (`_image`) and what goes along with a batch.
 
     n, samples: how many.  batch_size.  seed: of the order and of the changes: two iterators with one seed change the
@@ -73,7 +73,7 @@ class ImageIterator(PyDataset):
         if len(state["order"]) != self.n:
             raise ValueError(f"expected {len(state['order'])} images, as there were, got {self.n}")
         self._order = np.asarray(state["order"])
-        self._given = np.array(state.get("given", np.zeros(self.n, np.int64)))
+        self._given[:] = state.get("given", 0)  # walks count along
         self._random.bit_generator.state = state["random"]
         self.image_data_generator._random.bit_generator.state = state["changes"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,6 +59,18 @@ class PyDataset:
 
     def on_epoch_end(self) -> None:
         """Called after an epoch."""
+
+
+class Walked(PyDataset):
+    """A data set of this package: a walk through its batches keeps the order that it began with.
+
+    Epochs of fewer steps than it has batches end within a walk, and `on_epoch_end` then makes the order of the next
+    one.  As in Keras, a `PyDataset` of another class changes at once.
+    """
+
+    def _pydt_walk(self) -> Any:
+        """The data set with the order of now, for one walk; all but what `on_epoch_end` sets is shared."""
+        return copy.copy(self)
 
 
 Sequence = PyDataset

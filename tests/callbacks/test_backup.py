@@ -310,6 +310,7 @@ def test_folders_of_images(tmp_path):
 
     check_resumed(tmp_path, data=data)
     check_resumed(tmp_path / "epoch", data=data, save_freq="epoch")
+    check_resumed(tmp_path / "steps", data=data, save_freq=1, steps_per_epoch=2, at=(2, 1))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,12 @@ import pytest
 
 import pydtconv
 from pydtconv import layers, optimizers
-from pydtconv.utils import PyDataset
+from pydtconv.cli.data import Batches, Mixed
+from pydtconv.compat.tensorflow.folder import FolderDataset
+from pydtconv.preprocessing import image
+from pydtconv.trainers.data_adapters.streams import StreamData
+from pydtconv.trainers.epochs import Epochs
+from pydtconv.utils import PyDataset, image_dataset_from_directory
 from tests.trainers.small_models import XS, YS, line
 
 
@@ -15,6 +20,65 @@ class _Parts(PyDataset):
 
     def __getitem__(self, i):
         return XS[2 * i : 2 * i + 2, None], YS[2 * i : 2 * i + 2, None]
+
+
+def _walked(kind, folder):
+    """Data sets of this package, of 20 samples that tell their number, in batches of 2."""
+    x = np.arange(20, dtype="float32").reshape(20, 1, 1, 1)
+    if kind == "iterator":
+        return image.ImageDataGenerator().flow(x, x[:, 0, 0, 0], batch_size=2, seed=3)
+    if kind in ("batches", "mixed"):
+        batches = Batches(x, np.eye(20, dtype="float32"), 2, 3)
+        return batches if kind == "batches" else Mixed(batches, 0.2, 3)
+    pil = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for i in range(20):
+        pil.new("L", (1, 1), i).save(folder / f"{i:02}.png")
+    options = {"labels": list(range(20)), "image_size": (1, 1), "color_mode": "grayscale", "batch_size": 2, "seed": 3}
+    found = image_dataset_from_directory(folder, verbose=False, workers=1 + (kind == "threads"), **options)
+    return FolderDataset(found) if kind == "compat" else found
+
+
+def _targets(data, count, state=None):
+    """The targets of so many epochs of 3 steps, and the state then."""
+    epochs = Epochs(StreamData(data), 3, 1)
+    if state:
+        epochs.set_state(state)
+    seen = [[np.asarray(batch.y) for _, batch in epochs] for _ in range(count)]
+    epochs.done = 0  # as `fit` has it between epochs
+    return [y.argmax(-1) if y.ndim == 2 else y for epoch in seen for y in epoch], epochs.get_state()
+
+
+@pytest.mark.parametrize("kind", ["iterator", "batches", "mixed", "folder", "threads", "compat"])
+def test_epochs_of_fewer_steps_than_a_walk_give_each_sample_once(kind, tmp_path):
+    data = _walked(kind, tmp_path)
+    with pytest.warns(UserWarning, match="ran out of data"):
+        whole, _ = _targets(data, 9)
+    walks = np.concatenate(whole[:10]), np.concatenate(whole[10:20])
+    if kind != "mixed":  # whose largest share may be of either image
+        assert [sorted(walk) for walk in walks] == [list(range(20))] * 2
+    assert not np.array_equal(*walks)
+    first, state = _targets(_walked(kind, tmp_path), 2)
+    with pytest.warns(UserWarning, match="ran out of data"):
+        rest, _ = _targets(_walked(kind, tmp_path), 7, state)
+    np.testing.assert_array_equal(np.concatenate(first + rest), np.concatenate(whole))
+
+
+def test_a_data_set_of_ones_own_changes_between_epochs_at_once():
+    """As in Keras."""
+
+    class Own(_Parts):
+        turn = 0
+
+        def __getitem__(self, i):
+            return XS[:2, None], np.full((2, 1), 10 * self.turn + i)
+
+        def on_epoch_end(self):
+            self.turn += 1
+
+    found = Own()
+    epochs = Epochs(StreamData(found), 2, 1)
+    assert [[int(batch.y[0, 0]) for _, batch in epochs] for _ in range(2)] == [[0, 1], [12, 13]]
+    assert found.turn == 2
 
 
 def _endless():

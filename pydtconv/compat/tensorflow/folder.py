@@ -32,6 +32,9 @@ class FolderDataset(Dataset):
     def __getitem__(self, index: int) -> Any:
         return tree.map_structure(array, self._folder[index])
 
+    def _pydt_walk(self) -> FolderDataset:
+        return FolderDataset(self._folder._pydt_walk())
+
     def __getattr__(self, name: str) -> Any:
         if name in _OF_FOLDER:
             return getattr(self.__dict__["_folder"], name)

@@ -40,7 +40,7 @@ class StreamData:
     def __init__(
         self, source: Any, shuffle: bool | str = False, class_weight: Mapping[int, float] | None = None
     ) -> None:
-        self.source = source
+        self.source = self._walk = source
         self.class_weight = class_weight
         self.indexed = hasattr(source, "__getitem__") and (hasattr(source, "num_batches") or hasattr(source, "__len__"))
         self.num_batches = _length(source)
@@ -67,7 +67,12 @@ class StreamData:
         self._order = None
         if self.shuffle and self.num_batches is not None:
             self._order = np.random.default_rng(next_seed()).permutation(self.num_batches)
+        self._walk = self._new_walk()
         return self._batches(0)
+
+    def _new_walk(self) -> Any:
+        """The source, or what keeps its order of now."""
+        return self.source._pydt_walk() if hasattr(type(self.source), "_pydt_walk") else self.source
 
     def _batches(self, skip: int) -> Iterator[Batch]:
         first, started = self._first, self._started
@@ -83,9 +88,11 @@ class StreamData:
         yield from self._beside_others()
 
     def get_state(self, going: bool) -> dict[str, Any]:
-        """What a checkpoint keeps: the source's own state, and the order of the epoch that is going on."""
+        """What a checkpoint keeps: the source's own state, and the order and state of the walk that is going on."""
         get = getattr(self.source, "get_state", None)
         state = {"batches": self.num_batches, "source": get() if callable(get) else None}
+        if going and self._walk is not self.source:
+            state["walk"] = self._walk.get_state()
         return state | {"order": self._order} if going else state
 
     def set_state(self, state: Mapping[str, Any], going: bool) -> None:
@@ -97,8 +104,13 @@ class StreamData:
             )
         count = self.num_batches or 0
         self._order = kept_order(state["order"], count, count) if going else None
-        if state.get("source") is not None and callable(getattr(self.source, "set_state", None)):
-            self.source.set_state(state["source"])
+        own = state.get("source")
+        if own is not None and callable(getattr(self.source, "set_state", None)):
+            walk = state.get("walk")
+            self.source.set_state(own if walk is None else walk)
+            self._walk = self._new_walk()
+            if walk is not None:  # whose generators are the source's
+                self.source.set_state(own)
 
     def rest(self, taken: int) -> Iterator[Batch]:
         """The batches of an epoch going on after those that were taken; its state was set before.
@@ -123,7 +135,7 @@ class StreamData:
         if self.indexed:
             if self.num_batches == 0:
                 raise ValueError(f"x: expected at least one batch, got an empty {type(self.source).__name__}")
-            return self._batch(self._item(0))
+            return self._batch(self._item(self.source, 0))
         if self._first is None:
             self._started = iter(self.source)
             item = next(self._started, None)
@@ -133,16 +145,17 @@ class StreamData:
         return self._first
 
     def _indexed_items(self, skip: int) -> Iterator[Any]:
-        workers = getattr(self.source, "workers", 1) or 1
+        source = self._walk
+        workers = getattr(source, "workers", 1) or 1
         indices: Iterable[int] = _counting(self.num_batches) if self._order is None else self._order.tolist()
         order = islice(indices, skip, None)
-        get = self._item
-        if workers <= 1 and not getattr(self.source, "use_multiprocessing", False):
+        get = partial(self._item, source)
+        if workers <= 1 and not getattr(source, "use_multiprocessing", False):
             for index in order:  # a StopIteration of the source's is an error here, and the end in `map`
                 yield get(index)
         else:
-            queue, processes = (getattr(self.source, name, None) for name in ("max_queue_size", "use_multiprocessing"))
-            begin = None if processes else getattr(self.source, "_pydt_begin", None)
+            queue, processes = (getattr(source, name, None) for name in ("max_queue_size", "use_multiprocessing"))
+            begin = None if processes else getattr(source, "_pydt_begin", None)
             if begin is not None and self._reads_shares:
                 begin = partial(begin, share=replica.current().share)
             yield from ahead(get, order, workers, 10 if queue is None else queue, bool(processes), begin)
@@ -163,11 +176,11 @@ class StreamData:
         x, y, weights = _parts(item)
         return self._share(to_arrays("x", x), to_arrays("y", y), to_arrays("sample_weight", weights))
 
-    def _item(self, index: int) -> Any:
+    def _item(self, source: Any, index: int) -> Any:
         """A batch by its number; of sources that can, only this process's share is read."""
-        read_share = getattr(self.source, "read_share", None)
+        read_share = getattr(source, "read_share", None)
         if read_share is None or not self._reads_shares:
-            return self.source[index]
+            return source[index]
         return read_share(index, replica.current().share)
 
     @property
