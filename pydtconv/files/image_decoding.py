@@ -53,22 +53,25 @@ class Decoder:
         with _opened(path) as raw, io.BytesIO(raw.read()) as file:
             pixels = eight_bits(opened(file, path, draft=draft), mode)
         left = top = 0.0
-        if self.fit == "pad":
-            scale = max(pixels.width / width, pixels.height / height)
-            whole = image_module.new(mode, (round(width * scale), round(height * scale)))
-            whole.paste(pixels, ((whole.width - pixels.width) // 2, (whole.height - pixels.height) // 2))
-            pixels = whole
         right, bottom = float(pixels.width), float(pixels.height)
-        if self.fit == "crop":
+        if self.fit == "pad":  # with black that is in no memory: it may be far more than the image
+            scale = max(pixels.width / width, pixels.height / height)
+            across, down = round(width * scale), round(height * scale)
+            left, top = -float((across - pixels.width) // 2), -float((down - pixels.height) // 2)
+            right, bottom = left + across, top + down
+        elif self.fit == "crop":
             scale = min(pixels.width / width, pixels.height / height)
             left, top = (right - width * scale) / 2, (bottom - height * scale) / 2
             right, bottom = left + width * scale, top + height * scale
-        if mode == "RGBA":  # colors count by their opacity
+        weighed = mode == "RGBA" and self.interpolation != "nearest"  # colors count by their opacity
+        if mode == "RGBA" and self.fit != "pad":
             resampling = getattr(image_module.Resampling, self.interpolation.upper())
             out[...] = np.asarray(pixels.resize((width, height), resampling, (left, top, right, bottom)))
-        else:
-            whole = np.asarray(pixels)
-            resize(whole.reshape(*whole.shape[:2], -1), out, self.interpolation, (top, left, bottom, right))
+            return
+        whole = np.asarray(pixels.convert("RGBa") if weighed else pixels)
+        resize(whole.reshape(*whole.shape[:2], -1), out, self.interpolation, (top, left, bottom, right))
+        if weighed:
+            out[...] = np.asarray(image_module.frombytes("RGBa", (width, height), out.tobytes()).convert("RGBA"))
 
 
 def _opened(path: str) -> BinaryIO:

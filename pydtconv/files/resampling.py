@@ -28,8 +28,9 @@ _FILTERS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 def resize(x: np.ndarray, out: np.ndarray, interpolation: str, box: Box) -> None:
     """x (height, width, channels) to out (rows, columns, channels), both uint8; channels is 1 to 4.
 
-    interpolation: "nearest", "bilinear", "bicubic" or "lanczos".  box: the part of x that is taken.  `PIL.Image.resize`
-    rounds to bytes between columns and rows, too: with "bilinear" its values differ by 1 at most.
+    interpolation: "nearest", "bilinear", "bicubic" or "lanczos".  box: the part of x that is taken, black where it is
+    beyond x.  `PIL.Image.resize` rounds to bytes between columns and rows, too: with "bilinear" its values differ by 1
+    at most.
     """
     top, left, bottom, right = box
     rows = _band(x.shape[0], out.shape[0], top, bottom, interpolation)
@@ -44,14 +45,25 @@ def _band(extent: int, size: int, first: float, last: float, interpolation: str)
     scale = (last - first) / size
     centre = first + (np.arange(size) + 0.5) * scale
     if interpolation == "nearest":
+        inside = (centre >= 0) & (centre < extent)
         starts = np.clip(centre.astype(np.int64), 0, extent - 1)
-        return image.Band(extent, np.ones((size, 1), np.float32), starts, np.ones(size, np.int64), (0, 0))
+        return image.Band(extent, inside[:, None].astype(np.float32), starts, np.ones(size, np.int64), (0, 0))
+    starts, counts, weights = _weights(interpolation, centre, scale, 0, extent)
+    low, high = min(round(first), 0), max(round(last), extent)
+    padded = weights if (low, high) == (0, extent) else _weights(interpolation, centre, scale, low, high)[2]
+    weights /= padded.sum(1, keepdims=True)
+    return image.Band(extent, weights.astype(np.float32), starts, counts, (0, 0))
+
+
+def _weights(
+    interpolation: str, centre: np.ndarray, scale: float, low: int, high: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first of the pixels from low to high that count for each centre, how many, and their weights."""
     weight, reach = _FILTERS[interpolation]
     stretch = max(scale, 1.0)
-    starts = np.maximum((centre - reach * stretch + 0.5).astype(np.int64), 0)
-    counts = np.minimum((centre + reach * stretch + 0.5).astype(np.int64), extent) - starts
+    starts = np.clip(np.floor(centre - reach * stretch + 0.5).astype(np.int64), low, high - 1)
+    ends = np.minimum(np.floor(centre + reach * stretch + 0.5).astype(np.int64), high)
+    counts = np.maximum(ends - starts, 1)
     places = np.arange(counts.max())
     distance = np.abs(starts[:, None] + places + 0.5 - centre[:, None]) / stretch
-    weights = np.where((places < counts[:, None]) & (distance < reach), weight(distance), 0)
-    weights /= weights.sum(1, keepdims=True)
-    return image.Band(extent, weights.astype(np.float32), starts, counts, (0, 0))
+    return starts, counts, np.where((places < counts[:, None]) & (distance < reach), weight(distance), 0)

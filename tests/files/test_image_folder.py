@@ -148,6 +148,23 @@ def test_a_size_that_a_part_of_an_image_claims_takes_no_memory(folder):
         list(read(folder, shuffle=False))
 
 
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
+def test_black_around_an_image_takes_no_memory(mode, interpolation, tmp_path):
+    Image.new(mode, (20000, 1), 200).save(tmp_path / "0.png")
+    Image.linear_gradient("L").convert(mode).resize((64, 16)).save(tmp_path / "1.png")
+    name = {"RGB": "rgb", "RGBA": "rgba", "L": "grayscale"}[mode]
+    options = {"labels": None, "shuffle": False, "color_mode": name, "interpolation": interpolation, "workers": 1}
+    with memory_below(1 << 24):
+        _, found = read(tmp_path, image_size=(16, 16), pad_to_aspect_ratio=True, **options)[0]
+    whole = Image.new(mode, (64, 64))
+    with Image.open(tmp_path / "1.png") as image:
+        whole.paste(image, (0, 24))
+    expected = whole.resize((16, 16), getattr(Image.Resampling, interpolation.upper()))
+    assert np.abs(found - np.asarray(expected, np.float32).reshape(found.shape)).max() <= 4
+    assert found[:3].max() == found[-3:].max() == 0
+
+
 def test_each_format_is_read_whatever_its_suffix(folder):
     for number, format in enumerate(("BMP", "GIF", "JPEG", "PNG")):
         Image.new("RGB", (20, 16), (200, 200, 200)).save(folder / "b" / f"{number}.jpg", format=format)

@@ -52,6 +52,19 @@ def test_sums_of_pixels_rounded_once(name, channels):
             assert np.abs(out - exact).max() <= 0.5 + 1e-3
 
 
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_what_is_beyond_the_image_is_black(name):
+    for height, width, rows, columns in SIZES:
+        x = pixels(height, width, 3)
+        for down, across in (0, width), (height, 0), (1, 2):
+            padded = np.pad(x, ((down, down + 1), (across, across + 3), (0, 0)))
+            found, expected = np.empty((2, rows, columns, 3), np.uint8)
+            box = -down, -across, height + down + 1, width + across + 3
+            resize(x, found, name, tuple(map(float, box)))
+            resize(padded, expected, name, (0.0, 0.0, *map(float, padded.shape[:2])))
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_values_of_pillow():
     Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for height, width, rows, columns in SIZES:
