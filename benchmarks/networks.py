@@ -32,7 +32,8 @@ class Case(NamedTuple):
         """(height, width, 3) of images; as many axes as the network has, and its channels."""
         from pydtconv import applications
 
-        return (*[self.size] * applications.axes(self.network), OTHERS.get(self.network, (3, 0))[0])
+        axes = 2 if self.network == WIDE else applications.axes(self.network)
+        return (*[self.size] * axes, OTHERS.get(self.network, (3, 0))[0])
 
     def __str__(self) -> str:
         return f"{self.network} {'x'.join(map(str, self.input_shape[:-1]))}"

@@ -81,10 +81,12 @@ def test_the_script_keeps_its_own_options():
     assert args.arguments == ["--quick", "--help", "-x", "1"]
 
 
-def test_a_script_that_is_not_there_is_one_line_with_the_near_ones(tmp_path, capsys):
+def test_a_script_that_is_not_there_is_one_line_with_the_near_ones(tmp_path):
     (tmp_path / "train.py").touch()
-    assert main(["run", str(tmp_path / "trian.py")]) == 2
-    text = capsys.readouterr().err
+    command = [sys.executable, "-m", "pydtconv", "run", str(tmp_path / "trian.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    text = done.stderr
     assert text.startswith("pydtconv run: cannot open ")
     assert text.count("\n") == 1
     assert f"did you mean {tmp_path / 'train.py'}?" in text
