@@ -112,9 +112,10 @@ static void solarize(int64_t n, real addition, real threshold, real low, real hi
     }
 }
 
+/* From 0 to bins - 1; of what is no number 0. */
 static inline int64_t bin_of(real byte, int64_t bins) {
-    const real place = limited(byte * ((real)(bins - 1) / 255), 0, (real)(bins - 1));
-    return (int64_t)place;
+    const real last = (real)(bins - 1), place = byte * (last / 255);
+    return place > 0 ? (int64_t)(place < last ? place : last) : 0;
 }
 
 static void equalize(int64_t n, const double *table, int64_t bins, real low, real high, real *xs) {
@@ -157,7 +158,8 @@ static void find_means(const RT(image_room) * room, const real *image) {
     enum { ROWS = 16 };
     const int64_t h = room->h, w = room->w, c = room->c, wide = w * c;
     real *restrict sums = room->row, *means = room->statistics;
-    double total[c];
+    double *total =
+        (double *)room->statistics; /* as long as two of `real` or less; each is read before it is replaced */
     for (int64_t k = 0; k < c; k++) total[k] = 0;
     for (int64_t first = 0; first < h; first += ROWS) {
         memset(sums, 0, (size_t)wide * sizeof(real));

@@ -1,1 +1,1 @@
-"""Images in C: lists of changes."""
+"""Images in C: lists of changes (steps), and arrays sampled between their elements (places)."""

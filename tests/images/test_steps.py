@@ -7,7 +7,7 @@ from pydtconv import config
 from pydtconv.images import steps
 from pydtconv.images.steps import FILL_MODES, Steps, affine, change, in_turn, side_by_side, step
 from tests.images import reference
-from tests.images.cases import KINDS, shape_of
+from tests.images.cases import KINDS, RANGE, shape_of
 
 
 def test_a_case_for_each_kind():
@@ -144,3 +144,22 @@ def test_pixels_that_are_not_finite_do_not_go_outside():
     x[:, :, 0] = np.inf
     y = change(x, affine(1, np.array([[1.0, 0, -2, 0, 1, 0, 0, 0]]), 1, "constant", 5.0))
     np.testing.assert_array_equal(y[0, :, :2, 0], 5.0)
+
+
+def test_numbers_that_are_none_count_as_the_least_where_values_are_ranked():
+    rng = np.random.default_rng(6)
+    shape = (1, 9, 8, 3)
+    x = rng.random(shape) * 255
+    x[0, 2:4], least = np.nan, np.where(np.arange(9)[:, None, None] // 2 == 1, 0.0, x[0])[None]
+    equalized = [change(each, KINDS["equalize"](rng, shape)) for each in (x, least)]
+    np.testing.assert_array_equal(*equalized)
+
+
+def test_means_of_more_channels_than_the_stack_of_a_thread_has_room_for():
+    x, threads = np.random.default_rng(7).random((4, 2, 2, 300_000)), config.num_threads()
+    try:
+        config.set_num_threads(2)
+        found = change(x, step("contrast", 4, 0.0, *RANGE))
+    finally:
+        config.set_num_threads(threads)
+    np.testing.assert_allclose(found, np.broadcast_to(x.mean((1, 2), keepdims=True), x.shape))
