@@ -60,7 +60,7 @@ static void bring_inside(int mode, double value, int64_t extent, int64_t n, doub
         case DTCONV_FILL_WRAP:
             SIMD for (int64_t j = 0; j < n; j++) {
                 const double place = t[j] - (double)extent * floor(t[j] / (double)extent);
-                t[j] = (place >= 0) & (place < (double)extent) ? place : 0;
+                t[j] = ((place >= 0) & (place < (double)extent)) ? place : 0;
             }
             return;
         case DTCONV_FILL_MIRROR:

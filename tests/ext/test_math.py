@@ -24,7 +24,7 @@ int main(void) {
             const uint32_t bits = i << 20 | (low ? 0xfffff : 0);
             float x;
             memcpy(&x, &bits, sizeof x);
-            sum += DT(exp_)(x) + DT(expm1_)(x) + DT(log_)(x) + DT(log1p_)(x) + DT(tanh_)(x) + DT(normal_cdf_)(x);
+            sum += DT(exp_)(x) + DT(expm1_)(x) + DT(log_)(x) + DT(log1p_)(x) + DT(tanh_)(x);
             sum += DT(sigmoid_)(x) + DT(softplus_)(x) + fast_exp(x);
         }
     }
@@ -37,12 +37,15 @@ int main(void) {
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_no_undefined_behaviour(tmp_path):
     source, program = tmp_path / "driver.c", tmp_path / "driver"
-    source.write_text(DRIVER)
     options = ["-std=gnu11", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
     folders = [f"-I{ROOT / 'cext' / folder}" for folder in ("include", "nn")]
-    made = subprocess.run(["gcc", *options, *folders, source, "-o", program, "-lm"], capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip(f"gcc has no sanitizer: {made.stderr.decode()[-200:]}")
+    command = ["gcc", *options, *folders, source, "-o", program, "-lm"]
+    source.write_text("int main(void) { return 0; }")
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("gcc has no sanitizer")
+    source.write_text(DRIVER)
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
