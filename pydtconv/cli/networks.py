@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv.cli.errors import CommandError
-from pydtconv.cli.parser import whole
+from pydtconv.cli.parser import mebibytes, whole
 from pydtconv.suggest import did_you_mean, one_of
 
 _MIB = 1 << 20
@@ -89,7 +89,9 @@ def use_device(args: Any) -> None:
 
 def add_workspace_limit(parser: Any) -> None:
     parser.add_argument(
-        "--workspace-limit", type=float, help="MiB; algorithms of convolution that need more are left out"
+        "--workspace-limit",
+        type=mebibytes,
+        help="MiB, or a size such as 1GB; algorithms of convolution that need more are left out",
     )
 
 
@@ -113,12 +115,10 @@ def split(args: Any) -> Any:
 
 
 def limit_workspace(args: Any) -> None:
-    """Makes --workspace-limit active.  Raises CommandError for a negative one."""
+    """Makes --workspace-limit active."""
     from pydtconv import config
 
     if args.workspace_limit is not None:
-        if not 0 <= args.workspace_limit * _MIB < float("inf"):
-            raise CommandError(f"--workspace-limit: expected MiB of 0 or more, got {args.workspace_limit}")
         config.set_conv_workspace_limit(int(args.workspace_limit * _MIB))
 
 

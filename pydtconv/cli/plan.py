@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.cli import finetuning, networks, training
+from pydtconv.cli import finetuning, networks, searches, training
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
 
@@ -27,6 +27,9 @@ def add_arguments(parser: Parser) -> None:
         const=True,
         help="plan with a disk: a folder's, or one of 2 GB/s; on a GPU with pinned memory",
     )
+    parser.add_argument(
+        "--largest-batch", action="store_true", help="print the largest batch within --memory-limit, and no plan"
+    )
     parser.add_argument("--picture", help="draw memory over the step into this file")
     parser.add_argument(
         "--dump", metavar="FOLDER", help="write the graph after each pass into this folder, as text and SVG"
@@ -37,6 +40,9 @@ def run(args: Any) -> int:
     from pydtconv.engine import offloading
 
     networks.check_picture("--picture", args.picture)
+    if args.largest_batch:
+        searches.check_limit("--largest-batch", args)
+        networks.refuse(args, ("picture", "dump"), "with --largest-batch, which shows no plan")
     networks.prepare(args)
     training.prepare(args)
     finetuning.share_of(args.freeze)
@@ -48,9 +54,14 @@ def run(args: Any) -> int:
     network = networks.build(args, shape, args.classes)
     finetuning.freeze(network, args.freeze)
     model = training.compiled(network, shape, training.optimizer(args.optimizer, 0.01, ema=args.ema), args, split)
+    if args.largest_batch:
+        searches.find_batch(model, networks.limit(args), args.offload)
+        return 0
     try:
         plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump, offload=args.offload)
         print(plan)
+        if args.memory_limit is not None:
+            print(f"{'--memory-limit':>24}: {args.memory_limit:10.2f} MiB")
         if model.split is not None:
             print(model.split.describe(model))
             print(training.without_split(model, args.batch_size, networks.limit(args), plan))

@@ -21,44 +21,24 @@ def add_arguments(group: Any) -> None:
 
 def check(args: Any) -> None:
     networks.check_picture("--find-learning-rate", args.find_learning_rate)
-    if args.find_batch and args.memory_limit is None:
-        raise CommandError("--find-batch: expected --memory-limit too, within which it looks")
+    if args.find_batch:
+        check_limit("--find-batch", args)
 
 
-def largest_batch(model: Any, limit: int) -> int:
-    """The largest batch (below 32, else to an eighth) that the model has a plan for within bytes.
-
-    Raises MemoryLimitError where one image is too much.
-    """
-    from pydtconv import MemoryLimitError
-
-    def fits(size: int) -> bool:
-        try:
-            model.plan(size, memory_limit=limit)
-        except MemoryLimitError:
-            return False
-        return True
-
-    model.plan(1, memory_limit=limit)
-    low = 1
-    while low < 1 << 20 and fits(2 * low):
-        low *= 2
-    high = 2 * low
-    while high - low > max(low // 8, 1):
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def check_limit(option: str, args: Any) -> None:
+    """Raises CommandError where an option looks for the largest batch and has no limit."""
+    if args.memory_limit is None:
+        raise CommandError(f"{option}: expected --memory-limit too, within which it looks")
 
 
-def find_batch(model: Any, limit: Any) -> None:
-    """Prints the largest batch.  Raises CommandError where there is none."""
+def find_batch(model: Any, limit: Any, offload: Any = None) -> None:
+    """Prints the largest batch within bytes.  Raises CommandError where there is none."""
     try:
-        size = largest_batch(model, limit)
-        print(
-            f"largest batch: {size}, with a peak of {model.plan(size, memory_limit=limit).peak_bytes / 2**20:.0f} MiB"
-        )
-    except (MemoryError, ValueError) as error:
+        size = model.largest_batch(limit, offload)
+        peak = model.plan(size, memory_limit=limit, offload=offload).peak_bytes
+    except (MemoryError, OSError, ValueError) as error:
         raise CommandError(str(error)) from None
+    print(f"largest batch within {limit / 2**20:.1f} MiB: {size}, with a peak of {peak / 2**20:.0f} MiB")
 
 
 def losses_over_rates(model: Any, data: Any, steps: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,9 @@ def add_arguments(parser: Parser) -> None:
         help="ranks of a host: with --mesh, one is profiled beside N - 1 processes that do the same (default: 1)",
     )
     parser.add_argument(neighbours.OPTION, action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a rank of a mesh may take")
+    parser.add_argument(
+        "--memory-limit", type=mebibytes, help="MiB, or a size such as 1GB, that a rank of a mesh may take"
+    )
     parser.add_argument("--picture", help="the picture's file (default: the model's name with _scaling.png)")
 
 

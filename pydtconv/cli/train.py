@@ -92,7 +92,7 @@ def run(args: Any) -> int:
     finetuning.freeze(network, args.freeze)
     model = training.compiled(network, found.shape, rates.optimizer(args, steps), args, split, args.metrics)
     if args.find_batch:
-        searches.find_batch(model, networks.limit(args))
+        searches.find_batch(model, networks.limit(args), args.offload)
         return 0
     train, options = _batches(args, found)
     options |= {"memory_limit": networks.limit(args), "offload": args.offload}

@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
         help="test and write the moving averages of the weights (default momentum: 0.99)",
     )
     group = parser.add_argument_group("memory, algorithms, device")
-    group.add_argument("--memory-limit", type=mebibytes, help="MiB, or 1GB, that a step may take")
+    group.add_argument("--memory-limit", type=mebibytes, help="MiB, or a size such as 1GB, that a step may take")
     networks.add_variant(group)
     networks.add_precision(group)
     networks.add_split(group)
@@ -62,7 +62,7 @@ def optimizers_by_name() -> dict[str, Any]:
 
 
 def prepare(args: Any) -> None:
-    """Makes --workspace-limit and --device active.  Raises CommandError for these, and for other options of a step."""
+    """Makes --workspace-limit and --device active.  Raises CommandError for --device, and other options of a step."""
     networks.limit_workspace(args)
     networks.use_device(args)
     known = optimizers_by_name()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydtconv import replica
-from pydtconv.engine import first_use, offloading
+from pydtconv.engine import first_use, offloading, room
 from pydtconv.engine.limits import Limits
 from pydtconv.graph import Memory, MemoryLimitError, Plan, Updates
 from pydtconv.graph.ir.graph import Graph
@@ -18,19 +18,23 @@ _BY_ROWS, _WHOLE = Updates(by_rows=True), Updates(by_rows=False)
 def planned(graph: Graph, memory: Memory, within: Limits, before: Plan | None = None, **options: Any) -> Plan:
     """The plan of a graph that will run in this memory.  Raises MemoryError where its device has not enough.
 
-    Only what is differentiated is offloaded.  before: see `offloading.planned`.  options: of `build_plan`.
+    Warns where a CPU has not enough.  Only what is differentiated is offloaded.  before: see `offloading.planned`.
+    options: of `build_plan`.
     """
     folder = None if graph.loss is None or within.memory is None else within.offload
     options["tune"] = first_use.hook(memory.device)
-    room = memory.room()
-    if room is None or (within.memory is not None and within.memory <= room):
-        return offloading.planned(graph, folder, before, memory_limit=within.memory, **options)
+    has = memory.room()
+    if has is None or (within.memory is not None and within.memory <= has):
+        plan = offloading.planned(graph, folder, before, memory_limit=within.memory, **options)
+        if has is None:
+            room.check(plan, memory)
+        return plan
     try:
-        return offloading.planned(graph, folder, before, memory_limit=room, **options)
+        return offloading.planned(graph, folder, before, memory_limit=has, **options)
     except MemoryLimitError as error:
         raise MemoryError(
             f"device {memory.device.name}: expected at least {error.smallest_bytes} bytes, the smallest plan of this "
-            f"model and batch size, got {room} that it can have"
+            f"model and batch size, got {has} that it can have"
         ) from None
 
 

@@ -18,6 +18,8 @@ import numpy as np
 from pydtconv import config, replica, tree
 from pydtconv._ext.runtime import rouse_threads
 from pydtconv.engine import limits
+from pydtconv.engine.largest_batch import largest_batch
+from pydtconv.engine.room import available
 from pydtconv.graph import Plan
 from pydtconv.hooks import as_result
 from pydtconv.suggest import naming_arguments
@@ -299,6 +301,20 @@ class BatchTrainer(Compilable):
             limit = as_bytes("memory_limit", memory_limit)
             options = {"memory_limit": limit, "variant": variant, "dump": dump, "offload": offload}
             return self._pydt_steps.plan(int(batch_size), self._pydt_targets, **options)
+
+    def largest_batch(self, memory_limit: int | str | None = None, offload: str | Path | bool | None = None) -> int:
+        """The largest batch size that `plan` finds a plan for: exact below 32, above to a sixteenth.
+
+        memory_limit: bytes, or a text such as "4GiB"; by default what this process can have now, within the limits of
+        its control groups, and what the model has already.  offload: see `plan`.
+
+        Raises MemoryLimitError where one sample is too much, and the errors of `plan`.
+        """
+        limit = as_bytes("memory_limit", memory_limit)
+        if limit is None:
+            weights = sum(variable.host_array.nbytes for variable in self.variables)  # type: ignore[attr-defined]
+            limit = available(self._pydt_steps.memory, weights)
+        return largest_batch(lambda size: self.plan(size, memory_limit=limit, offload=offload))
 
 
 def values_of(logs: Mapping[str, Any], order: Sequence[str]) -> Any:

@@ -70,7 +70,8 @@ FLAGS = {
     "plan": {
         "--model": ["mlp"], **PRECISE, **SHAPE, **STEP, "--batch-size": ["2"], "--split": ["0.5:2x2:exact"],
         "--picture": ["plan.svg"],
-        "--dump": ["graphs"], "--offload": (["--offload"], "expected memory_limit too"),
+        "--dump": ["graphs"], "--largest-batch": (["--largest-batch"], "expected --memory-limit too"),
+        "--offload": (["--offload"], "expected memory_limit too"),
     },
     "train": {
         "--model": ["smallvgg16"], **PRECISE, **DATA, **ON_RANKS, **REDUCTION, "--weights": ["old.weights.h5"],
@@ -296,7 +297,6 @@ WRONG = {
     "--output": ("file/weights", "--output: "),
     "--profile": ("file/step.json", "--profile: |--model or --profile"),
     "--picture": ("file/plan.png", "--picture: "),
-    "--workspace-limit": ("-1", "--workspace-limit: expected MiB"),
     "--tune": ("-1", "--tune: expected seconds"),
     "--warmup-epochs": ("1", "--warmup-epochs: expected --base-batch-size"),
     "--checkpoint": ("file", "--checkpoint: "),
@@ -326,6 +326,7 @@ WRONG = {
     "--confusion-matrix": ("file/matrix.png", "--confusion-matrix: .*Not a directory|File exists"),
     "--find-learning-rate": ("file/rates.png", "--find-learning-rate: .*Not a directory|File exists"),
     "--find-batch": (None, "--find-batch: expected --memory-limit too"),
+    "--largest-batch": (None, "--largest-batch: expected --memory-limit too"),
     "--config": ("nope.toml", "--config: .*nope.toml"),
     "--trained": ("nope.toml", "--trained: .*nope.toml"),
     "--validation-split": ("1", "--validation-split: expected a share between 0 and 1, got 1"),
@@ -337,7 +338,7 @@ WRONG = {
 PARSED = {
     "--image-size", "--channels", "--classes", "--batch-size", "--samples", "--epochs", "--seed",
     "--wire", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit", "--schedule",
-    "--early-stopping", "--steps-per-epoch", "--head-epochs", "--mixup", "--top",
+    "--workspace-limit", "--early-stopping", "--steps-per-epoch", "--head-epochs", "--mixup", "--top",
 }  # fmt: skip
 SWITCHES = {
     "--augment", "--randaugment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory",

@@ -203,13 +203,9 @@ def test_searches(train, tmp_path):
     assert 1e-6 <= rate <= 1
     assert sum(len(history.epoch) for history in found.histories) > 1
     found = train("--find-batch", "--memory-limit", "12")
-    size = int(re.search(r"largest batch: (\d+), with a peak of \d+ MiB", found.text)[1])
+    size = int(re.search(r"largest batch within 12.0 MiB: (\d+), with a peak of \d+ MiB", found.text)[1])
     assert not found.histories
     assert not (tmp_path / "mlp.weights.h5").exists()
-    model = applications.MLP((8, 8, 1))
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    peaks = [model.plan(many).peak_bytes for many in (1, 64, 4096)]
-    assert searches.largest_batch(model, peaks[1]) in range(64, 4096)
     assert size > 1
 
 

@@ -59,7 +59,6 @@ def test_the_disk_is_timed_too(tmp_path, monkeypatch, capsys):
 def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys):
     for words, message in (
         (["--seconds", "0"], "--seconds: expected a number above 0"),
-        (["--workspace-limit", "-1"], "--workspace-limit: expected MiB of 0 or more"),
         (["--threads", "0"], "set_num_threads: expected an integer of 1 or more"),
     ):
         assert main([*WORDS, *words]) == 2

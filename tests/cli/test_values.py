@@ -27,7 +27,10 @@ CASES = [
     ([*TRAIN, "--memory-limit", "inf"], "--memory-limit: expected MiB, or a size such as 800MiB or 1GB, got 'inf'"),
     ([*TRAIN, "--memory-limit", "9" * 400], "--memory-limit: expected MiB, or a size such as 800MiB or 1GB, got '999"),
     ([*TRAIN, "--memory-limit", "1e305"], "--memory-limit: expected MiB, or a size such as 800MiB or 1GB, got '1e305'"),
-    ([*TRAIN, "--workspace-limit", "1e305"], "--workspace-limit: expected MiB of 0 or more, got 1e+305"),
+    (
+        [*TRAIN, "--workspace-limit", "1e305"],
+        "--workspace-limit: expected MiB, or a size such as 800MiB or 1GB, got '1e305'",
+    ),
     ([*TRAIN, "--workspace-limit=--"], "--workspace-limit: expected a value, got '--'"),
     (["tune", "--model", "mlp", "--batch-size", "0"], "--batch-size: expected an integer of 1 or more, got '0'"),
     (["demo", "--epochs", "0"], "--epochs: expected an integer of 1 or more, got '0'"),
@@ -53,7 +56,19 @@ def test_a_value_that_cannot_be(words, told, capsys):
 def test_memory_limits_have_units(capsys):
     assert main(["plan", "--model", "mlp", "--image-size", "8", "--batch-size", "2", "--memory-limit", "1GB"]) == 0
     assert main(["plan", "--model", "mlp", "--image-size", "8", "--batch-size", "2", "--memory-limit", "1kB"]) == 2
+    told = capsys.readouterr()
+    assert "--memory-limit:     953.67 MiB" in told.out
+    assert "got 1000 bytes" in told.err
+
+
+def test_a_largest_batch_is_looked_for_within_the_limit_that_is_told(capsys):
+    words = ["plan", "--model", "mlp", "--image-size", "8", "--largest-batch"]
+    assert main([*words, "--memory-limit", "16"]) == 0
+    assert capsys.readouterr().out.startswith("largest batch within 16.0 MiB: ")
+    assert main([*words, "--memory-limit", "1kB"]) == 2
     assert "got 1000 bytes" in capsys.readouterr().err
+    assert main([*words, "--memory-limit", "16", "--picture", "plan.svg"]) == 2
+    assert "--picture: changes nothing with --largest-batch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -202,8 +202,6 @@ def test_the_command(cache, tmp_path, monkeypatch, capsys):
     assert config.conv_workspace_limit() == 64 << 20
     assert main([*words, "--tune", "-1"]) == 2
     assert "--tune: expected seconds of 0 or more, got -1.0" in capsys.readouterr().err
-    assert main([*words, "--workspace-limit", "-1"]) == 2
-    assert "--workspace-limit: expected MiB of 0 or more, got -1.0" in capsys.readouterr().err
 
 
 @pytest.mark.slow
