@@ -20,12 +20,19 @@ QUICK = {
     "unet": {"filters": 2, "levels": 2}, "unet3d": {"filters": 2, "levels": 2}, "resnet1d": {"filters": (4, 8)},
     "cosmoflow": {"filters": (2, 3), "units": (5,)}, "mobilenet": {"alpha": 0.25}, "resnet20": {},
 }  # fmt: skip
-#: the same as smaller ones, but for widths that take a minute
-WIDE = ("convnextbase", "convnextlarge", "convnextxlarge", "efficientnetv2l", "nasnetlarge")
+#: networks of a builder that makes another one, too: only depths and widths differ
+OTHER_SIZES = (
+    "convnextbase", "convnextlarge", "convnextsmall", "convnextxlarge", "densenet169", "densenet201",
+    "efficientnetb1", "efficientnetb2", "efficientnetb3", "efficientnetb4", "efficientnetb5", "efficientnetb6",
+    "efficientnetb7", "efficientnetv2b1", "efficientnetv2b2", "efficientnetv2b3", "efficientnetv2l",
+    "efficientnetv2m", "efficientnetv2s", "nasnetlarge", "resnet101", "resnet152", "resnet101v2", "resnet152v2",
+    "resnet110", "resnet32", "resnet44", "resnet56", "smallresnet101", "smallresnet152", "smalldensenet169",
+    "smalldensenet201", "smallvgg19", "vgg11", "vgg16bn", "vgg19bn", "vgg19", "vits16",
+)  # fmt: skip
 EVERY = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
     for name in applications.names()
-    if name not in WIDE
+    if name not in OTHER_SIZES
 ]
 
 
