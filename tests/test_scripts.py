@@ -16,6 +16,7 @@ SCRIPTS = {
     "finishes.py": "import keras\nopen('made', 'w').close()\nprint(open('data.txt').read())\nkeras.layers.Dense(2)\n",
     "ours.py": "import keras\n\n\ndef f():\n    keras.layers.Densely(2)\n\n\nf()\n",
     "package.py": "import a_package_that_is_not_here\n",
+    "module.py": "import keras.no_such_module\n",
     "sub/data.py": "open('no/such/file')\n",
     "sub/ends.py": "import sys\nsys.exit(3)\n",
     "sub/fits.py": "import keras\nkeras.Model.fit()\n",
@@ -25,6 +26,7 @@ SCRIPTS = {
 ENDS = {
     "finishes.py": ("finished", ""),
     "ours.py": ("stopped in pydtconv", "line 5: AttributeError: pydtconv has no keras.layers.Densely"),
+    "module.py": ("stopped in pydtconv", "line 1: ImportError: pydtconv has no keras.no_such_module"),
     "package.py": ("stopped elsewhere", "line 1: no package: ModuleNotFoundError"),
     "sub/data.py": ("stopped elsewhere", "line 1: no data: FileNotFoundError"),
     "sub/ends.py": ("stopped elsewhere", "exit(3)"),
@@ -52,13 +54,14 @@ def test_a_folder_of_scripts_becomes_a_table(tmp_path: Path) -> None:
         [*COMMAND, folder, *options, "--csv", table, "--markdown", page], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
-    assert done.stdout.endswith("\n2 finished, 1 stopped in pydtconv, 4 stopped elsewhere, 0 time, 1 left out\n"), (
+    assert done.stdout.endswith("\n2 finished, 2 stopped in pydtconv, 4 stopped elsewhere, 0 time, 1 left out\n"), (
         done.stdout
     )
     with table.open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["script"] for row in rows] == list(ENDS)
-    for row, (result, where) in zip(rows, ENDS.values(), strict=True):
+    assert [row["script"] for row in rows] == sorted(ENDS)
+    for row in rows:
+        result, where = ENDS[row["script"]]
         assert row["result"] == result
         assert row["where"].startswith(where), row
     assert not (folder / "made").exists()

@@ -2,8 +2,8 @@
 
 python tools/scripts.py FOLDER                            every *.py in it, each in a process of its own
 python tools/scripts.py FOLDER --timeout 60 --jobs 2      at most a minute each, two at a time
-python tools/scripts.py FOLDER --stand-ins small.py       small.py runs before each script, in its process: it can
-                                                          replace downloads, and shorten fits
+python tools/scripts.py FOLDER --stand-ins small.py       small.py runs before each script, in its process, with
+                                                          its name as argument: it can replace downloads
 python tools/scripts.py FOLDER --leave-out reasons.txt    lines "pattern: reason", of scripts that are not started
 python tools/scripts.py FOLDER --csv FILE --markdown FILE --logs FOLDER
 
@@ -46,7 +46,7 @@ HEAD = ("script", "result", "where", "seconds")
 MARK = "<!-- table of tools/scripts.py -->"
 #: what is not there where a script stops with an error of such a class
 MISSING = {
-    ModuleNotFoundError: "package",
+    ImportError: "package",
     URLError: "download",
     ConnectionError: "download",
     FileNotFoundError: "data",
@@ -191,7 +191,7 @@ def _child(report: str, seconds: str, script: str, *stand_ins: str) -> int:
         ends.append(ending(error, trace, script))
 
     sys.excepthook = hook
-    status = next(filter(None, (run_script(path, []) for path in stand_ins)), 0)
+    status = next(filter(None, (run_script(path, [script]) for path in stand_ins)), 0)
     with open(report, "w") as file:
         faulthandler.enable(file)
         faulthandler.dump_traceback_later(float(seconds), exit=True, file=file)
@@ -208,11 +208,15 @@ def _child(report: str, seconds: str, script: str, *stand_ins: str) -> int:
 
 def ending(error: BaseException, trace: TracebackType | None, script: str) -> str:
     """Result and place of an error in a script."""
+    from pydtconv.compat.keras_names import ROOTS
+
     frames = traceback.extract_tb(trace)
     lines = [frame.lineno for frame in frames if frame.filename == script]
     if isinstance(error, SyntaxError) and error.filename == script:
         lines = [error.lineno]
     missing = next((what for kind, what in MISSING.items() if isinstance(error, kind)), None)
+    if isinstance(error, ImportError) and str(error.name).split(".")[0] in (*ROOTS, "pydtconv"):
+        missing = None
     text = " ".join(f"{type(error).__name__}: {error}".split()).partition("; ")[0]
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
     place = f"line {lines[-1]}: " if lines else "before it began: "
