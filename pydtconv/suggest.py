@@ -24,7 +24,10 @@ INSTEAD = {
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",
     **dict.fromkeys(
-        ("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional"),
+        (
+            *("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "LSTMCell", "GRUCell", "SimpleRNNCell"),
+            *("StackedRNNCells", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"),
+        ),
         "MultiHeadAttention, or Conv1D or Dense over a window: there are no recurrent layers",
     ),
 }
@@ -101,12 +104,17 @@ def naming_arguments(function: _F) -> _F:
     return wrapper  # type: ignore[return-value]
 
 
-def missing(module: str, name: str, names: Iterable[str]) -> str:
-    """What to say of a missing name: the name and the nearest things."""
+def missing(module: str, name: str, names: Iterable[str], why: str | None = None) -> str:
+    """What to say of a missing name: why it is not there (by default as `absent` has it), else the nearest things."""
     text = f"pydtconv has no {module}.{name}"
-    near = nearest(name, names)
     if name in INSTEAD:
         return f"{text}; instead use {INSTEAD[name]}"
+    from pydtconv.absent import reason  # which errors alone need
+
+    why = why or reason(module, name)
+    if why:
+        return f"{text}: {why[0].lower()}{why[1:]}"
+    near = nearest(name, names)
     return f"{text}; the nearest it has: {', '.join(f'{module}.{other}' for other in near)}" if near else text
 
 

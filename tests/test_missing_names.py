@@ -16,6 +16,8 @@ import pydtconv
     ("statement", "told"),
     [
         ("from pydtconv.layers import GRU", "pydtconv has no layers.GRU; instead use MultiHeadAttention"),
+        ("from pydtconv.layers import TextVectorization", "no layers.TextVectorization: text is not planned"),
+        ("from pydtconv.layers import ConvLSTM2D", "no layers.ConvLSTM2D; instead use MultiHeadAttention"),
         ("from pydtconv.layers import Dens", "pydtconv has no layers.Dens; the nearest it has: layers.Dense"),
         ("from pydtconv.saving import load_modl", "the nearest it has: saving.load_model"),
         ("from pydtconv.ops.nn import relo", "the nearest it has: ops.nn.relu"),
@@ -24,7 +26,7 @@ import pydtconv
         ("from pydtconv.config import flotx", "pydtconv has no config.flotx; the nearest it has: config.floatx"),
         ("from pydtconv.config import nothing", "pydtconv has no config.nothing"),
         ("from pydtconv.tree import flaten", "the nearest it has: tree.flatten"),
-        ("from pydtconv.dtype_policies import DTypePolicyMap", "the nearest it has: dtype_policies.DTypePolicy"),
+        ("from pydtconv.dtype_policies import DTypePolicyMap", "DTypePolicyMap: a layer's dtype is its DTypePolicy"),
         ("from pydtconv import layer", "pydtconv has no pydtconv.layer; the nearest it has"),
         ("import pydtconv.layers.lstm", "pydtconv has no layers.lstm"),
     ],

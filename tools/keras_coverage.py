@@ -16,6 +16,8 @@ import textwrap
 from pathlib import Path
 from types import ModuleType
 
+from pydtconv.absent import REASONS
+
 PAGE = Path(__file__).parent.parent / "docs" / "keras.md"
 #: public modules of Keras, and what each one is about
 MODULES = {
@@ -76,117 +78,6 @@ COUNTS = """
 | module | Keras has | pydtconv has of these |
 | --- | --- | --- |
 """
-
-#: why names are not there: (reason, {module: names})
-REASONS: tuple[tuple[str, dict[str, str]], ...] = (
-    (
-        "Recurrent layers are not planned: pydtconv is for convolutional networks",
-        {
-            "keras.layers": "Bidirectional ConvLSTM1D ConvLSTM2D ConvLSTM3D GRU GRUCell LSTM LSTMCell RNN SimpleRNN "
-            "SimpleRNNCell StackedRNNCells"
-        },
-    ),
-    (
-        "Text is not planned",
-        {
-            "keras.layers": "TextVectorization",
-            "keras.preprocessing": "text_dataset_from_directory",
-            "keras.utils": "text_dataset_from_directory",
-        },
-    ),
-    (
-        "Audio files are not read (`ops.stft`, `STFTSpectrogram` and `MelSpectrogram` are there)",
-        {
-            "keras.utils": "audio_dataset_from_directory",
-        },
-    ),
-    (
-        "Quantization is not planned",
-        {
-            "keras": "Quantizer",
-            "keras.dtype_policies": "AWQDTypePolicy GPTQDTypePolicy Int4DTypePolicy QuantizedDTypePolicy "
-            "QuantizedFloat8DTypePolicy",
-            "keras.quantizers": "AWQConfig AbsMaxQuantizer Float8QuantizationConfig GPTQConfig Int4QuantizationConfig "
-            "Int8QuantizationConfig QuantizationConfig Quantizer abs_max_quantize "
-            "abs_max_quantize_grouped_with_zero_point compute_float8_amax_history compute_float8_scale deserialize "
-            "fake_quant_with_min_max_vars get pack_int4 quantize_and_dequantize serialize unpack_int4",
-        },
-    ),
-    (
-        "Data sets of texts and tables are not what this is about",
-        {
-            "keras.datasets.boston_housing": "load_data",
-            "keras.datasets.california_housing": "load_data",
-            "keras.datasets.imdb": "get_word_index load_data",
-            "keras.datasets.reuters": "get_label_names get_word_index load_data",
-        },
-    ),
-    (
-        "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, and tracebacks are whole",
-        {
-            "keras.config": "backend disable_interactive_logging disable_traceback_filtering "
-            "enable_interactive_logging enable_traceback_filtering is_interactive_logging_enabled "
-            "is_traceback_filtering_enabled set_backend"
-        },
-    ),
-    (
-        "They choose what other backends do, or limit every `fit` of a process",
-        {
-            "keras.config": "disable_flash_attention enable_flash_attention is_flash_attention_enabled is_nnx_enabled "
-            "max_epochs max_steps_per_epoch set_max_epochs set_max_steps_per_epoch"
-        },
-    ),
-    (
-        "Helpers around models: a `train_step` distils, `Model.export` writes ONNX, a layer's `dtype` is its policy, "
-        "`tree.map_structure` and `tree.flatten` are there, pictures and scikit-learn are other packages'",
-        {
-            "keras.distillation": "DistillationLoss Distiller FeatureDistillation LogitsDistillation",
-            "keras.dtype_policies": "DTypePolicyMap",
-            "keras.export": "ExportArchive",
-            "keras.tree": "MAP_TO_NONE assert_same_paths assert_same_structure flatten_with_path lists_to_tuples "
-            "map_structure_up_to traverse",
-            "keras.visualization": "draw_bounding_boxes draw_segmentation_masks plot_bounding_box_gallery "
-            "plot_image_gallery plot_segmentation_mask_gallery",
-            "keras.wrappers": "SKLearnClassifier SKLearnRegressor SKLearnTransformer",
-        },
-    ),
-    (
-        "They run other frameworks, or need their libraries",
-        {
-            "keras.callbacks": "OrbaxCheckpoint",
-            "keras.layers": "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
-        },
-    ),
-    (
-        "`distribution.SpatialParallel` and `DataParallel` divide the work; layouts of variables are not planned",
-        {"keras.distribution": "LayoutMap ModelParallel TensorLayout distribute_tensor"},
-    ),
-    (
-        "A step of one's own (`train_step`) takes several optimizers",
-        {"keras.optimizers": "MultiOptimizer OptimizerMap"},
-    ),
-    (
-        "A plan decides what it computes again in backward: `Model.fit` under a `memory_limit`",
-        {"keras": "RematScope remat"},
-    ),
-    (
-        "They are for backends whose functions have no state; here `function` and `GradientTape` trace code, and a "
-        "`Model` of inputs and outputs is what `Function` is",
-        {"keras": "Function StatelessScope SymbolicScope name_scope"},
-    ),
-    (
-        "Boxes are changed with their images; detectors and their measures are other packages'",
-        {
-            "keras.utils.bounding_boxes": "affine_transform compute_ciou compute_iou decode_deltas_to_boxes "
-            "encode_box_to_deltas"
-        },
-    ),
-    (
-        "Columns of tables, and settings of scripts, are not what this is about; each `FeatureSpace` change is "
-        "a layer (`StringLookup`, `Discretization`, `HashedCrossing`, ...)",
-        {"keras.utils": "Config FeatureSpace"},
-    ),
-)
 
 
 def public(module: ModuleType) -> list[str]:
