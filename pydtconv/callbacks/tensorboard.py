@@ -56,13 +56,13 @@ class TensorBoard(Callback):
                 raise ValueError(f"TensorBoard: {name} is not supported: expected it to be left out, got {value!r}")
         if update_freq not in ("epoch", "batch") and not (isinstance(update_freq, int) and update_freq >= 1):
             raise ValueError(f"TensorBoard: expected update_freq 'epoch', 'batch' or a number, got {update_freq!r}")
-        _check_package()
+        check_package()
         self.log_dir = Path(log_dir)
         self.histogram_freq = histogram_freq
         self.write_graph = write_graph
         self.write_steps_per_second = write_steps_per_second
         self.update_freq = 1 if update_freq == "batch" else update_freq
-        self._writers: dict[str, _Events] = {}
+        self._writers: dict[str, EventFile] = {}
         self._step = 0
         self._test_step = 0
         self._fitting = False
@@ -117,9 +117,9 @@ class TensorBoard(Callback):
         self._fitting = False
         self._close()
 
-    def _writer(self, name: str) -> _Events:
+    def _writer(self, name: str) -> EventFile:
         if name not in self._writers:
-            self._writers[name] = _Events(self.log_dir / name)
+            self._writers[name] = EventFile(self.log_dir / name)
         return self._writers[name]
 
     def _scalars(self, name: str, values: dict[str, Any], step: int) -> None:
@@ -129,23 +129,12 @@ class TensorBoard(Callback):
         self._add(name, Summary(value=parts), step)
 
     def _histograms(self, epoch: int) -> None:
-        from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+        from tensorboard.compat.proto.summary_pb2 import Summary
 
-        parts = []
-        for variable in self.model.weights:
-            values = np.asarray(variable.value, np.float64).ravel()
-            values = values[np.isfinite(values)]
-            counts, edges = np.histogram(values, bins=30)
-            histogram = HistogramProto(
-                min=values.min(),
-                max=values.max(),
-                num=values.size,
-                sum=values.sum(),
-                sum_squares=np.square(values).sum(),
-                bucket_limit=edges[1:].tolist(),
-                bucket=counts.tolist(),
-            )
-            parts.append(Summary.Value(tag=f"{variable.path}/histogram", histo=histogram))
+        parts = [
+            Summary.Value(tag=f"{variable.path}/histogram", histo=histogram_of(variable.value))
+            for variable in self.model.weights
+        ]
         self._add("train", Summary(value=parts), epoch)
 
     def _add(self, name: str, summary: Any, step: int) -> None:
@@ -160,14 +149,32 @@ class TensorBoard(Callback):
         self._writers = {}
 
 
-class _Events:
+def histogram_of(values: Any, buckets: int = 30) -> Any:
+    """The finite ones of numbers, as TensorBoard's HistogramProto."""
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto
+
+    x = np.asarray(values, np.float64).ravel()
+    x = x[np.isfinite(x)]
+    counts, edges = np.histogram(x, bins=buckets)
+    return HistogramProto(
+        min=x.min() if x.size else 0,
+        max=x.max() if x.size else 0,
+        num=x.size,
+        sum=x.sum(),
+        sum_squares=np.square(x).sum(),
+        bucket_limit=edges[1:].tolist(),
+        bucket=counts.tolist(),
+    )
+
+
+class EventFile:
     """A file of events: a record for each, with its checksums."""
 
     def __init__(self, folder: Path) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
 
-        _Events.count += 1
-        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_Events.count}"
+        EventFile.count += 1
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{EventFile.count}"
         self._file = GrowingFile(folder / name)
         self._file.pending = _record(Event(wall_time=time.time(), file_version="brain.Event:2"))
 
@@ -188,7 +195,7 @@ def _record(event: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _check_package() -> None:
+def check_package() -> None:
     try:
         import tensorboard.summary.writer.record_writer  # noqa: F401
     except ImportError as error:

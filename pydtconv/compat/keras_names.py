@@ -76,7 +76,7 @@ class Alias(ModuleType):
             return importlib.import_module(f"{self.__name__}.{name}")
         value = getattr(self._target, name, None) if not name.startswith("_") else None
         if value is None or isinstance(value, ModuleType):
-            raise AttributeError(missing(self.__name__, name, dir(self)))
+            raise AttributeError(_missing(self.__name__, name, dir(self)))
         setattr(self, name, value)
         return value
 
@@ -126,6 +126,13 @@ def submodules(fullname: str) -> tuple[str, ...]:
     return tuple(item for item in candidates if isinstance(getattr(target, item, None), ModuleType))
 
 
+def _missing(module: str, name: str, names: list[str]) -> str:
+    """What to say of a missing name, with the reason where tensorflow has it and pydtconv does not."""
+    from pydtconv.compat.tensorflow import refused
+
+    return missing(module, name, names, refused.reason(module, name, names))
+
+
 def is_module(parent: str, name: str) -> bool:
     return name in submodules(parent)
 
@@ -140,7 +147,7 @@ class Finder(MetaPathFinder, Loader):
             return None
         parent, _, name = fullname.rpartition(".")
         if parent and not is_module(parent, name):
-            raise ImportError(missing(parent, name, dir(sys.modules[parent])), name=fullname)
+            raise ImportError(_missing(parent, name, dir(sys.modules[parent])), name=fullname)
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

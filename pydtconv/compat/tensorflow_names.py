@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydtconv._version import __version__
-from pydtconv.support.random import set_random_seed
 
 _DTYPES = (
     "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -36,9 +35,17 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "strings",
         "train",
         "debugging",
+        "errors",
+        "sparse",
+        "summary",
+        "bitwise",
+        "autograph",
     ),
     "tensorflow.data": ("experimental",),
-    "tensorflow.config": ("experimental",),
+    "tensorflow.autograph": ("experimental",),
+    "tensorflow.config": ("experimental", "optimizer", "threading"),
+    "tensorflow.random": ("experimental",),
+    "tensorflow.summary": ("experimental",),
     "tensorflow.distribute": ("cluster_resolver",),
     "tensorflow.experimental": ("numpy",),
     "tensorflow.io": ("gfile",),
@@ -52,30 +59,42 @@ def submodules(fullname: str) -> tuple[str, ...]:
     return _MODULES.get(fullname, ())
 
 
-def table(fullname: str) -> dict[str, Any]:
+def table(fullname: str) -> Mapping[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
     from pydtconv.compat.tensorflow import (
+        assertions,
         data,
         functions,
         image,
+        image_boxes,
+        image_jpeg,
         image_parts,
-        linalg,
         miscellany,
         modules,
+        numpy_names,
         random,
+        segments,
+        settings,
         signals,
+        special,
         strategy,
         strings,
+        summary,
     )
 
-    tables: dict[str, Callable[[], dict[str, Any]]] = {
+    tables: dict[str, Callable[[], Mapping[str, Any]]] = {
         "tensorflow": _top,
-        "tensorflow.random": lambda: random.table() | {"set_seed": set_random_seed},
+        "tensorflow.random": random.table,
         "tensorflow.nn": functions.nn_table,
         "tensorflow.math": functions.math_table,
-        "tensorflow.linalg": linalg.table,
-        "tensorflow.config": _config,
-        "tensorflow.config.experimental": lambda: {"set_memory_growth": lambda device, enable: None},
+        "tensorflow.linalg": functions.linalg_table,
+        "tensorflow.autograph": miscellany.autograph,
+        "tensorflow.autograph.experimental": miscellany.autograph,
+        "tensorflow.bitwise": special.bitwise,
+        "tensorflow.config": settings.table,
+        "tensorflow.config.experimental": settings.experimental,
+        "tensorflow.config.optimizer": settings.optimizer,
+        "tensorflow.config.threading": settings.threading,
         "tensorflow.data": lambda: {
             "Dataset": data.Dataset,
             "AUTOTUNE": data.AUTOTUNE,
@@ -87,18 +106,33 @@ def table(fullname: str) -> dict[str, Any]:
             "AUTOTUNE": data.AUTOTUNE,
             "cardinality": lambda dataset: dataset.cardinality(),
         },
-        "tensorflow.image": lambda: image.image_table() | image_parts.table() | miscellany.encoders(),
+        "tensorflow.image": lambda: {
+            **image.image_table(),
+            **image_parts.table(),
+            **image_boxes.table(),
+            **image_jpeg.table(),
+            **miscellany.encoders(),
+        },
         "tensorflow.io": lambda: image.io_table() | miscellany.encoders(),
         "tensorflow.io.gfile": miscellany.gfile,
         "tensorflow.distribute": strategy.table,
         "tensorflow.distribute.cluster_resolver": strategy.resolvers,
         "tensorflow.compat": miscellany.compat,
-        "tensorflow.dtypes": lambda: {"cast": functions.cast, "as_dtype": miscellany.top()["as_dtype"], **_dtypes()},
+        "tensorflow.dtypes": lambda: {
+            **{name: functions.function_table()[name] for name in ("cast", "complex", "saturate_cast")},
+            "as_dtype": miscellany.top()["as_dtype"],
+            **_dtypes(),
+        },
         "tensorflow.experimental": dict,
-        "tensorflow.experimental.numpy": lambda: {"experimental_enable_numpy_behavior": _nothing},
+        "tensorflow.experimental.numpy": numpy_names.Names,
         "tensorflow.nest": miscellany.nest,
         "tensorflow.audio": signals.audio_table,
-        "tensorflow.debugging": miscellany.debugging,
+        "tensorflow.debugging": assertions.table,
+        "tensorflow.errors": assertions.errors,
+        "tensorflow.random.experimental": random.experimental,
+        "tensorflow.sparse": segments.sparse,
+        "tensorflow.summary": summary.table,
+        "tensorflow.summary.experimental": summary.experimental,
         "tensorflow.signal": signals.signal_table,
         "tensorflow.strings": strings.table,
         "tensorflow.test": miscellany.test,
@@ -109,7 +143,7 @@ def table(fullname: str) -> dict[str, Any]:
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.compat.tensorflow import functions, miscellany, modules
+    from pydtconv.compat.tensorflow import assertions, functions, miscellany, modules
     from pydtconv.graph.ir.graph import Tensor
     from pydtconv.loops import GradientTape, function
 
@@ -118,12 +152,12 @@ def _top() -> dict[str, Any]:
         "GradientTape": GradientTape,
         "Module": modules.Module,
         "Tensor": Tensor,
-        "executing_eagerly": _executing_eagerly,
         "function": function,
         "newaxis": None,
         **{name: importlib.import_module(f"keras.{name}") for name in _OF_KERAS},
         **_dtypes(),
         **functions.function_table(),
+        **assertions.of_tf(),
         **miscellany.top(),
     }
 
@@ -133,30 +167,4 @@ def _version() -> str:
 
 
 def _dtypes() -> dict[str, str]:
-    return {name: name for name in _DTYPES}
-
-
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    """What means nothing here."""
-
-
-def _executing_eagerly() -> bool:
-    from pydtconv.graph.ir.graph import current_graph
-
-    graph: Any = current_graph()
-    return graph is None or (graph.records and not graph.traced)
-
-
-def _config() -> dict[str, Any]:
-    from pydtconv.loops.function import run_functions_eagerly
-
-    def list_physical_devices(device_type: str | None = None) -> list[str]:
-        """The CPU is the only device."""
-        return ["/physical_device:CPU:0"] if device_type in (None, "CPU") else []
-
-    return {
-        "list_physical_devices": list_physical_devices,
-        "list_logical_devices": list_physical_devices,
-        "run_functions_eagerly": run_functions_eagerly,
-        **dict.fromkeys(("set_visible_devices", "experimental_connect_to_cluster"), _nothing),
-    }
+    return {name: name for name in _DTYPES} | {"double": "float64", "half": "float16"}

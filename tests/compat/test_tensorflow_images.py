@@ -7,6 +7,7 @@ from pydtconv import config, function
 from pydtconv.compat import tensorflow_names
 from pydtconv.compat.tensorflow import functions, image, image_parts
 from pydtconv.utils import set_random_seed
+from tests.compat.tensorflow_calls import CALLS
 
 RNG = np.random.default_rng(3)
 X = RNG.random((2, 9, 8, 3), "float32")
@@ -15,11 +16,15 @@ BYTES = (X[0] * 255).astype("uint8")
 
 #: names that take no image of several pixels, or give none
 OTHERS = {
-    "tensorflow.image": {"ResizeMethod", "non_max_suppression", "write_file"},
+    "tensorflow.image": {
+        "ResizeMethod", "non_max_suppression", "write_file", "is_jpeg", "extract_jpeg_shape",
+        "sample_distorted_bounding_box", "stateless_sample_distorted_bounding_box",
+    },
     "tensorflow.nn": {
         "compute_average_loss", "dropout", "in_top_k", "l2_loss", "scale_regularization_loss", "top_k",
         "sigmoid_cross_entropy_with_logits", "softmax_cross_entropy_with_logits",
-        "sparse_softmax_cross_entropy_with_logits",
+        "sparse_softmax_cross_entropy_with_logits", "approx_max_k", "approx_min_k", "ctc_greedy_decoder",
+        "batch_norm_with_global_normalization", "conv_transpose",
     },
 }  # fmt: skip
 #: arguments after the image, for functions that need some
@@ -35,21 +40,33 @@ ARGUMENTS = {
     "avg_pool": (2, 2, "SAME"), "avg_pool2d": (3, 1, "VALID"), "max_pool": (2, 2, "SAME"),
     "max_pool2d": (3, 1, "VALID"), "bias_add": ([1.0, 2.0, 3.0],), "conv2d": (FILTERS, 1, "SAME"),
     "depthwise_conv2d": (FILTERS, [1, 1, 1, 1], "SAME"), "moments": ([1, 2],), "space_to_depth": (1,),
-    "depth_to_space": (1,),
+    "depth_to_space": (1,), "avg_pool1d": (2, 2, "SAME"), "max_pool3d": (2, 2, "SAME"),
+    "adjust_jpeg_quality": (50,), "random_jpeg_quality": (20, 50, 1),
+    "stateless_random_brightness": (0.2, (1, 2)), "stateless_random_contrast": (0.5, 1.5, (1, 2)),
+    "stateless_random_crop": ((2, 4, 4, 3), (1, 2)), "stateless_random_flip_left_right": ((1, 2),),
+    "stateless_random_flip_up_down": ((1, 2),), "stateless_random_hue": (0.2, (1, 2)),
+    "stateless_random_saturation": (0.5, 1.5, (1, 2)), "stateless_random_jpeg_quality": (20, 50, (1, 2)),
 }  # fmt: skip
 
 
 def cases():
     for module, others in OTHERS.items():
         for name, call in sorted(tensorflow_names.table(module).items()):
-            if name not in others and not name.startswith("decode"):
+            called = any(f"tf.{module[11:]}.{name}(" in calls for calls in CALLS.values())  # there both layouts, too
+            if name not in others and not called and not name.startswith("decode"):
                 yield pytest.param(call, id=f"{module[11:]}.{name}")
 
 
 @pytest.mark.parametrize("call", list(cases()))
 def test_the_layout_of_keras_is_not_that_of_tensorflow(call, request):
     name = request.node.callspec.id.split(".")[1]
-    images = {"encode_jpeg": BYTES, "encode_png": BYTES, "grayscale_to_rgb": X[..., :1]}
+    images = {"encode_jpeg": BYTES, "encode_png": BYTES, "grayscale_to_rgb": X[..., :1], "adjust_jpeg_quality": X[0]}
+    images |= {
+        "avg_pool1d": X[0],
+        "max_pool3d": X[None],
+        "random_jpeg_quality": X[0],
+        "stateless_random_jpeg_quality": X[0],
+    }
     found = []
     for layout in ("channels_last", "channels_first"):
         config.set_image_data_format(layout)

@@ -36,8 +36,8 @@ def test_convolutions_and_pooling_of_tf_nn():
     biased = table["bias_add"](first, np.arange(3, dtype="float32"), "NCHW")
     np.testing.assert_array_equal(biased, first + np.arange(3, dtype="float32")[:, None, None])
     with pytest.raises(NotImplementedError, match=r"padding: expected 'SAME' or 'VALID', got .*: use tf.pad"):
-        table["conv2d"](x, w, 1, [[0, 0], [1, 1], [1, 1], [0, 0]])
-    with pytest.raises(ValueError, match="data_format: expected NHWC or NCHW, got 'HWCN'"):
+        table["max_pool"](x, 2, 1, [[0, 0], [1, 1], [1, 1], [0, 0]])
+    with pytest.raises(ValueError, match=r"data_format: expected one of .*, NHWC, .*, got 'HWCN'"):
         table["max_pool"](x, 2, 2, "SAME", "HWCN")
 
 

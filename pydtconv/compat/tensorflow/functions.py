@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.compat.tensorflow import gather_scatter, nn
+from pydtconv.compat.tensorflow import (
+    control,
+    gather_scatter,
+    linalg,
+    nn,
+    nn_losses,
+    nn_windows,
+    segments,
+    shapes,
+    special,
+)
 from pydtconv.compat.tensorflow.arrays import Extents, array, name_of
 from pydtconv.compat.tensorflow.named import all_named
 from pydtconv.graph.ir.variable import Variable as BaseVariable
@@ -137,13 +147,6 @@ def argsort(
     return ops.argsort(x, axis)
 
 
-def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> tuple[Any, Any]:
-    """The values of an array in the order of their first places, and for each element the place of its value."""
-    values, first, places = np.unique(np.asarray(x), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return array(values[order]), array(np.argsort(order)[places], out_idx)
-
-
 # --- mathematics ------------------------------------------------------------------------------------------------------
 
 
@@ -165,33 +168,6 @@ def _mean_of_integers(x: Any, axis: Any, keepdims: bool) -> Any:
     total, dtype = ops.sum(x, axis=axis, keepdims=keepdims), str(x.dtype)
     count = ops.sum(ops.ones_like(x, dtype=str(total.dtype)), axis=axis, keepdims=keepdims)
     return ops.cast(ops.sign(total) * (ops.abs(total) // count), dtype)
-
-
-def _summing(kind: str) -> Callable[..., Any]:
-    function, neutral = getattr(ops, kind), {"cumsum": ops.zeros_like, "cumprod": ops.ones_like}[kind]
-
-    def along(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
-        x = array(x)
-        x = ops.flip(x, axis) if reverse else x
-        x = _behind(neutral(x), x, axis) if exclusive else x
-        found = function(x, axis)
-        return ops.flip(found, axis) if reverse else found
-
-    return along
-
-
-def _behind(first: Any, x: Any, axis: int) -> Any:
-    """The parts of x along an axis, each one place further, behind the first one of another tensor."""
-
-    def part(y: Any, end: int) -> Any:
-        key = [slice(None)] * len(x.shape)
-        key[axis] = slice(0, end)
-        return y[tuple(key)]
-
-    return ops.concatenate([part(first, 1), part(x, x.shape[axis] - 1)], axis=axis)
-
-
-cumsum, cumprod = _summing("cumsum"), _summing("cumprod")
 
 
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
@@ -224,23 +200,27 @@ def sum_of(inputs: Sequence[Any], name: str | None = None) -> Any:
     return total
 
 
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    if ord in (1, np.inf):
-        return (ops.sum if ord == 1 else ops.max)(ops.abs(tensor), axis=axis, keepdims=keepdims)
-    if ord not in ("euclidean", 2):
-        raise NotImplementedError(f"tf.norm: ord: expected 'euclidean', 1, 2 or infinity, got {ord!r}: use ops.norm")
-    return ops.sqrt(ops.sum(ops.square(tensor), axis=axis, keepdims=keepdims))
-
-
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
     return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), epsilon))
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Any:
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    name: str | None = None,
+) -> Any:
     def turned(x: Any) -> Any:
         return ops.swapaxes(x, -1, -2)
 
-    return ops.matmul(turned(a) if transpose_a else a, turned(b) if transpose_b else b)
+    found = ops.matmul(turned(a) if transpose_a or adjoint_a else a, turned(b) if transpose_b or adjoint_b else b)
+    return found if output_type is None else array(found, output_type)
 
 
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None) -> Any:
@@ -309,30 +289,26 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
     return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
 
-def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    return ops.mean(x, axis=axes, keepdims=keepdims), ops.var(x, axis=axes, keepdims=keepdims)
-
-
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Any:
     return ops.leaky_relu(features, alpha)
 
 
-def softmax(logits: Any, axis: int = -1, name: str | None = None) -> Any:
-    return ops.softmax(logits, axis)
+def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+    return ops.softmax(logits, -1 if axis is None else axis)
 
 
 def function_table() -> dict[str, Any]:
     """The names of tensorflow's top level that are functions of tensors."""
     renamed = {
         "concat": "concatenate", "pow": "power", "floordiv": "floor_divide", "reverse": "flip", "negative": "negative",
-        "math_mod": "mod", "truediv": "true_divide",
+        "truediv": "true_divide",
     }  # fmt: skip
     same = (
         "add", "divide", "exp", "maximum", "minimum", "multiply", "sigmoid", "sqrt", "square",
         "subtract", "tanh", "squeeze", "expand_dims", "stack", "repeat", "equal", "not_equal",
         "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not", "floor", "round",
         "zeros_like", "ones_like", "einsum", "tensordot", "roll",
-        "sign", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "size", "slice",
+        "sign", "linspace", "stop_gradient", "broadcast_to", "sin", "cos", "meshgrid", "slice",
         "vectorized_map", "saturate_cast", "searchsorted", "custom_gradient",
     )  # fmt: skip
     table = {name: getattr(ops, name) for name in same if hasattr(ops, name)}
@@ -344,12 +320,14 @@ def function_table() -> dict[str, Any]:
     table |= {name: _reduce(ours) for name, ours in reduced.items() if hasattr(ops, ours)}
     own = (
         constant, convert_to_tensor, cast, Variable, zeros, ones, fill, range, shape, one_hot, split, unstack, pad,
-        transpose, where, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm, norm,
-        matmul, cond, print, argmax, argmin, argsort, sort, unique, while_loop, map_fn, eye, complex, abs, reshape,
+        transpose, where, clip_by_value, clip_by_norm, global_norm, clip_by_global_norm,
+        matmul, cond, print, argmax, argmin, argsort, sort, while_loop, map_fn, eye, complex, abs, reshape,
         tile,
     )  # fmt: skip
-    table |= {each.__name__: each for each in own} | gather_scatter.table()
-    table["cumsum"] = cumsum
+    table |= {each.__name__: each for each in own} | gather_scatter.table() | control.table() | segments.table()
+    table |= shapes.table() | special.of_tf() | nn_windows.of_tf() | linalg.of_tf()
+    table["cumsum"] = special.cumsum
+    table["size"] = lambda input, out_type="int32", name=None: array(ops.size(array(input)), out_type)
     table["rank"] = lambda input, name=None: len(input.shape)
     table["identity"] = lambda input, name=None: array(ops.copy(input))
     table["add_n"] = sum_of
@@ -359,16 +337,48 @@ def function_table() -> dict[str, Any]:
 def math_table() -> dict[str, Any]:
     """The names of `tf.math`."""
     same = (
-        "log", "log1p", "expm1", "rsqrt", "erf", "ceil", "isnan", "isfinite", "isinf", "logical_xor", "atan2",
-        "reciprocal", "softplus", "log_softmax", "mod", "divide_no_nan", "count_nonzero", "bincount",
-        "top_k", "in_top_k", "arctan2", "acos", "asin", "atan", "cosh", "sinh",
+        "log", "log1p", "expm1", "rsqrt", "erf", "ceil", "isnan", "isfinite", "isinf", "logical_xor",
+        "reciprocal", "mod", "divide_no_nan", "arctan2",
     )  # fmt: skip
     table = function_table() | all_named({name: getattr(ops, name) for name in same if hasattr(ops, name)})
+    table |= special.of_math() | segments.segments()
+    table |= {name: nn.table()[name] for name in ("softplus", "log_softmax", "top_k", "in_top_k")}
+    table |= {"count_nonzero": count_nonzero, "bincount": bincount}
     table |= {"l2_normalize": l2_normalize, "confusion_matrix": _confusion_matrix, "softmax": softmax}
-    table |= {"squared_difference": squared_difference, "cumprod": cumprod, "floormod": table["mod"]}
+    table |= {"squared_difference": squared_difference, "cumprod": special.cumprod, "floormod": table["mod"]}
     table |= {"real": _of_complex(np.real), "imag": _of_complex(np.imag), "angle": _of_complex(np.angle)}
     table["is_nan"], table["is_inf"], table["is_finite"] = ops.isnan, ops.isinf, ops.isfinite
     return table
+
+
+def count_nonzero(
+    input: Any, axis: Any = None, keepdims: Any = None, dtype: Any = "int64", name: str | None = None
+) -> Any:
+    axes = tuple(axis) if isinstance(axis, list) else axis
+    return array(ops.sum(ops.cast(ops.not_equal(array(input), 0), name_of(dtype)), axis=axes, keepdims=bool(keepdims)))
+
+
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+    axis: int | None = None,
+    binary_output: bool = False,
+) -> Any:
+    """How often each number is in an array of them, or the sums of its weights; in each row where axis is -1."""
+    x = np.asarray(array(arr))
+    rows = x.reshape(-1, x.shape[-1]) if axis == -1 else x.reshape(1, -1)
+    count = max(int(x.max(initial=-1)) + 1, int(minlength or 0))
+    count = count if maxlength is None else min(count, int(maxlength))
+    found = np.zeros((len(rows), count), name_of(dtype) if weights is None else np.asarray(array(weights)).dtype)
+    added = np.ones(rows.shape, found.dtype) if weights is None else np.asarray(array(weights)).reshape(rows.shape)
+    for row, values, each in zip(found, rows, added, strict=True):
+        np.add.at(row, values[values < count], each[values < count])
+    found = (found > 0).astype(found.dtype) if binary_output else found
+    return array(found.reshape(*x.shape[:-1], count) if axis == -1 else found[0])
 
 
 def _confusion_matrix(
@@ -388,15 +398,17 @@ def _confusion_matrix(
     return array(found)
 
 
+def linalg_table() -> dict[str, Any]:
+    """The names of `tf.linalg`."""
+    tensors = function_table()
+    shared = ("einsum", "eye", "matmul", "tensordot", "eig", "eigvals", "norm", "global_norm")
+    return linalg.of_matrices() | {name: tensors[name] for name in shared} | {"l2_normalize": l2_normalize}
+
+
 def nn_table() -> dict[str, Any]:
     """The names of `tf.nn`."""
-    same = (
-        "elu", "gelu", "relu", "relu6", "selu", "sigmoid", "silu", "tanh", "softplus", "log_softmax", "depth_to_space",
-        "space_to_depth",
-    )  # fmt: skip
-    table = all_named({name: getattr(ops, name) for name in same if hasattr(ops, name)}) | nn.table()
     own = (
-        leaky_relu, softmax, l2_normalize, moments, sigmoid_cross_entropy_with_logits,
-        softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits,
+        leaky_relu, softmax, l2_normalize, sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
+        sparse_softmax_cross_entropy_with_logits, special.zero_fraction, special.approx_max_k, special.approx_min_k,
     )  # fmt: skip
-    return table | {each.__name__: each for each in own} | {"swish": ops.silu}
+    return nn.table() | nn_windows.table() | nn_losses.table() | {each.__name__: each for each in own}

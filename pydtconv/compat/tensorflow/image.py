@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from pydtconv import ops, random
 from pydtconv.compat.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.image_resizing import METHODS, weights
+from pydtconv.compat.tensorflow.random import number_of
 from pydtconv.files.pixels import decoded
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.support.random import next_seed
@@ -97,6 +100,9 @@ def resize(
         size = round(h * scale), round(w * scale)
     extents = int(size[0]), int(size[1])
     x = array(images, "float32")
+    if method in METHODS:
+        rows, columns = (weights(method, x.shape[i - 3], extents[i], antialias) for i in range(2))
+        return ops.einsum("ih,...hwc,jw->...ijc", rows, x, columns)
     resized = ops.image.resize(x, extents, interpolation=method, antialias=antialias, data_format=CHANNELS_LAST)
     return array(resized, str(images.dtype)) if method == "nearest" else resized
 
@@ -199,6 +205,17 @@ def yuv_to_rgb(images: Any) -> Any:
     return ops.matmul(images, np.linalg.inv(_YUV).astype("float32"))
 
 
+_YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]])
+
+
+def rgb_to_yiq(images: Any) -> Any:
+    return ops.matmul(images, _YIQ.astype("float32"))
+
+
+def yiq_to_rgb(images: Any) -> Any:
+    return ops.matmul(images, np.linalg.inv(_YIQ).astype("float32"))
+
+
 def per_image_standardization(image: Any) -> Any:
     """(x - mean) / max(deviation, 1 / sqrt(elements)) of each image."""
     x = array(image, "float32")
@@ -269,6 +286,17 @@ def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Any:
     return adjust_hue(image, float(_rng("random_hue", image, seed).uniform(-max_delta, max_delta)))
 
 
+def stateless(function: Any) -> Any:
+    """The function with two numbers as its seed, which give the same each time."""
+
+    @functools.wraps(function)
+    def of_seed(image: Any, *args: Any, seed: Any = None, **kwargs: Any) -> Any:
+        others = args if seed is not None else args[:-1]
+        return function(image, *others, seed=number_of(args[-1] if seed is None else seed), **kwargs)
+
+    return of_seed
+
+
 def image_table() -> dict[str, Any]:
     """The names of `tf.image`."""
     own = (
@@ -276,10 +304,11 @@ def image_table() -> dict[str, Any]:
         flip_up_down, rot90, adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue, rgb_to_grayscale,
         grayscale_to_rgb, rgb_to_yuv, yuv_to_rgb, per_image_standardization, psnr, random_flip_left_right,
         random_flip_up_down, random_crop, random_brightness, random_contrast, random_saturation, random_hue,
-        decode_image, rgb_to_hsv, hsv_to_rgb,
+        decode_image, rgb_to_hsv, hsv_to_rgb, rgb_to_yiq, yiq_to_rgb,
     )  # fmt: skip
     table = {each.__name__: each for each in own}
-    return table | {"decode_jpeg": _decode, "decode_png": decode_png, "decode_gif": decode_gif}
+    table |= {f"stateless_{name}": stateless(each) for name, each in table.items() if name.startswith("random_")}
+    return table | {"decode_jpeg": _decode, "decode_png": decode_png, "decode_gif": decode_gif, "decode_bmp": _decode}
 
 
 def io_table() -> dict[str, Any]:

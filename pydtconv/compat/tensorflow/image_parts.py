@@ -18,8 +18,10 @@ class ResizeMethod:
     AREA = "area"
     BICUBIC = "bicubic"
     BILINEAR = "bilinear"
+    GAUSSIAN = "gaussian"
     LANCZOS3 = "lanczos3"
     LANCZOS5 = "lanczos5"
+    MITCHELLCUBIC = "mitchellcubic"
     NEAREST_NEIGHBOR = "nearest"
 
 
@@ -57,7 +59,7 @@ def resize_with_pad(
     scale = min(target_height / h, target_width / w)
     size = max(int(h * scale), 1), max(int(w * scale), 1)
     resized = resize(image, size, method, antialias=antialias)
-    places = (target_height - size[0]) // 2, (target_width - size[1]) // 2
+    places = int((target_height - h * scale) / 2), int((target_width - w * scale) / 2)
     return pad_to_bounding_box(resized, *places, target_height, target_width)
 
 
@@ -93,10 +95,58 @@ def ssim(
     filter_sigma: float = 1.5,
     k1: float = 0.01,
     k2: float = 0.03,
+    return_index_map: bool = False,
 ) -> Any:
     """The structural similarity of each pair of images."""
+    if return_index_map:
+        raise NotImplementedError("tf.image.ssim: return_index_map: expected False, got True: use ssim_multiscale")
     x, y = array(img1, "float32"), array(img2, "float32")
     return ops.image.ssim(x, y, float(max_val), filter_size, filter_sigma, k1, k2, CHANNELS_LAST)
+
+
+def _luminance_and_contrast(x: Any, y: Any, window: np.ndarray, c1: float, c2: float) -> tuple[Any, Any]:
+    """The two factors of structural similarity at each pixel that the window fits around."""
+    filters = np.repeat(window[:, :, None, None], x.shape[-1], axis=2)
+
+    def mean(images: Any) -> Any:
+        return ops.depthwise_conv(images, filters, 1, "valid", CHANNELS_LAST)
+
+    a, b = mean(x), mean(y)
+    product, squares = 2.0 * a * b, ops.square(a) + ops.square(b)
+    contrast = (2.0 * mean(x * y) - product + c2) / (mean(ops.square(x) + ops.square(y)) - squares + c2)
+    return (product + c1) / (squares + c1), contrast
+
+
+def ssim_multiscale(
+    img1: Any,
+    img2: Any,
+    max_val: float,
+    power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Any:
+    """The similarity of each pair of images at several sizes, each half of the one before: Wang et al., 2003."""
+    x, y = (convert_image_dtype(array(image), "float32") for image in (img1, img2))
+    shape = tuple(x.shape[:-3])
+    x, y = (ops.reshape(image, (-1, *image.shape[-3:])) for image in (x, y))
+    if min(x.shape[1:3]) // 2 ** (len(power_factors) - 1) < filter_size:
+        raise ValueError(f"ssim_multiscale: expected {filter_size} pixels or more of the smallest, got {x.shape[1:3]}")
+    line = np.exp(-0.5 * np.square(np.arange(filter_size) - (filter_size - 1) / 2) / filter_sigma**2)
+    window = (np.outer(line, line) / line.sum() ** 2).astype("float32")
+    largest = float(max_val) if np.dtype(str(img1.dtype)).kind == "f" else max_val / np.iinfo(str(img1.dtype)).max
+    found: Any = 1.0
+    for i, power in enumerate(power_factors):
+        if i:
+            odd = tuple(n % 2 for n in x.shape[1:3])
+            sides = ((0, 0), (0, odd[0]), (0, odd[1]), (0, 0))
+            halves = (ops.pad(image, sides, "symmetric") if any(odd) else image for image in (x, y))
+            x, y = (ops.average_pool(image, 2, 2, "valid", CHANNELS_LAST) for image in halves)
+        light, contrast = _luminance_and_contrast(x, y, window, (k1 * largest) ** 2, (k2 * largest) ** 2)
+        value = contrast if i < len(power_factors) - 1 else light * contrast
+        found = found * ops.relu(ops.mean(value, axis=(1, 2))) ** float(power)
+    return ops.reshape(ops.mean(found, axis=-1), shape)
 
 
 def crop_and_resize(
@@ -144,30 +194,6 @@ def _sampled(start: Any, end: Any, extent: int, count: int) -> tuple[Any, Any]:
     return ops.clip(places, 0, extent - 1), inside
 
 
-def non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
-    iou_threshold: float = 0.5,
-    score_threshold: float = float("-inf"),
-    name: str | None = None,
-) -> Any:
-    """The places of the boxes (y1, x1, y2, x2) of the highest scores, without those that overlap better ones more."""
-    corners, score = np.asarray(boxes, "float64"), np.asarray(scores)
-    low, high = np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])
-    area = np.prod(high - low, axis=1)
-    left = np.argsort(-score, kind="stable")
-    left = left[score[left] > score_threshold]
-    kept: list[int] = []
-    while len(left) and len(kept) < int(max_output_size):
-        best = left[0]
-        kept.append(best)
-        shared = np.prod(np.maximum(np.minimum(high[best], high[left]) - np.maximum(low[best], low[left]), 0), axis=1)
-        union = area[best] + area[left] - shared
-        left = left[(shared <= iou_threshold * union) & (left != best)]
-    return array(np.asarray(kept, "int32"))
-
-
 def adjust_gamma(image: Any, gamma: float = 1.0, gain: float = 1.0) -> Any:
     """gain * image ** gamma, of numbers from 0 to 1."""
     changed = gain * convert_image_dtype(image, "float32") ** gamma
@@ -183,6 +209,6 @@ def table() -> dict[str, Any]:
     """The names that stand here."""
     own = (
         ResizeMethod, extract_patches, pad_to_bounding_box, resize_with_pad, total_variation, image_gradients,
-        sobel_edges, ssim, crop_and_resize, non_max_suppression, adjust_gamma, transpose,
+        sobel_edges, ssim, ssim_multiscale, crop_and_resize, adjust_gamma, transpose,
     )  # fmt: skip
     return {each.__name__: each for each in own}

@@ -15,8 +15,7 @@ import numpy as np
 from pydtconv import initializers, tree
 from pydtconv.compat.tensorflow.arrays import Array, Shape, array
 from pydtconv.files.pixels import encoded_png, pillow
-from pydtconv.graph.ir.deferred import ValueNeededError
-from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
 
 
@@ -50,12 +49,27 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> by
     return encoded_png(np.asarray(image))
 
 
-def encode_jpeg(image: Any, **kwargs: Any) -> bytes:
+def encode_jpeg(
+    image: Any,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    **kwargs: Any,
+) -> bytes:
     """The bytes of a JPEG of pixels (h, w, 1 or 3) in uint8."""
     pixels, data = np.asarray(image), io.BytesIO()
     if pixels.dtype != np.uint8:
         raise ValueError(f"encode_jpeg: image: expected uint8, got {pixels.dtype}")
-    pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(data, "JPEG")
+    pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(
+        data,
+        "JPEG",
+        quality=int(quality),
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+    )
     return data.getvalue()
 
 
@@ -81,7 +95,13 @@ def gfile() -> dict[str, Any]:
 
 def nest() -> dict[str, Any]:
     """The names of `tf.nest`."""
-    return {name: getattr(tree, name) for name in ("flatten", "map_structure", "pack_sequence_as")}
+    return {name: getattr(tree, name) for name in ("flatten", "map_structure", "pack_sequence_as", "is_nested")} | {
+        "assert_same_structure": _same_structure
+    }
+
+
+def _same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+    tree.map_structure(lambda a, b: None, nest1, nest2)
 
 
 def compat() -> dict[str, Any]:
@@ -91,33 +111,53 @@ def compat() -> dict[str, Any]:
 
 def test() -> dict[str, Any]:
     """The names of `tf.test`: there is no GPU."""
-    return {"gpu_device_name": lambda: "", **dict.fromkeys(("is_gpu_available", "is_built_with_cuda"), _no)}
+    kinds = ("cuda", "gpu_support", "rocm", "xla")
+    found = dict.fromkeys(("is_gpu_available", *(f"is_built_with_{kind}" for kind in kinds)), _no)
+    return {"gpu_device_name": lambda: "", "is_cpu_target_available": lambda target: True, **found}
 
 
-def debugging() -> dict[str, Any]:
-    """The names of `tf.debugging`: what is asserted of values that are there; nothing where code is traced."""
-    relations = {
-        "equal": np.equal, "greater": np.greater, "greater_equal": np.greater_equal, "less": np.less,
-        "less_equal": np.less_equal, "none_equal": np.not_equal,
-    }  # fmt: skip
-    found = {f"assert_{name}": _asserting(name, relation) for name, relation in relations.items()}
-    return found | {"enable_check_numerics": lambda *args, **kwargs: None}
+def autograph() -> dict[str, Any]:
+    """The names of `tf.autograph` and of its `experimental`: Python's code is traced as it is."""
+    unchanged = dict.fromkeys(("do_not_convert", "to_graph", "to_code"), _decorated)
+    nothing = dict.fromkeys(("set_loop_options", "set_verbosity", "trace"), lambda *args, **kwargs: None)
+    return unchanged | nothing
 
 
-def _asserting(kind: str, relation: Any) -> Any:
-    def check(x: Any, y: Any, message: str | None = None, summarize: Any = None, name: str | None = None) -> None:
-        try:
-            holds = bool(np.all(relation(np.asarray(x), np.asarray(y))))
-        except ValueNeededError:
-            return
-        if not holds:
-            raise ValueError(f"assert_{kind}: {message or ''}: got {x!r} and {y!r}")
+def _decorated(func: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The function, also where a decorator has arguments."""
+    return func if func is not None else lambda function: function
 
-    return check
+
+class UnconnectedGradients:
+    """Names of what a tape gives where nothing connects."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class VariableAggregation:
+    """Names of what replicas make of a variable."""
+
+    NONE = "none"
+    SUM = "sum"
+    MEAN = "mean"
+    ONLY_FIRST_REPLICA = "only_first_replica"
+
+
+class VariableSynchronization:
+    """Names of when they do it."""
+
+    AUTO = ON_READ = ON_WRITE = NONE = "auto"
 
 
 def _no(*args: Any, **kwargs: Any) -> bool:
     return False
+
+
+def executing_eagerly() -> bool:
+    """Whether code runs now, and is not traced."""
+    graph: Any = current_graph()
+    return graph is None or (graph.records and not graph.traced)
 
 
 def top() -> dict[str, Any]:
@@ -127,10 +167,18 @@ def top() -> dict[str, Any]:
         "TensorSpec": TensorSpec,
         "as_dtype": lambda dtype: np.dtype(dtype),
         "constant_initializer": initializers.Constant,
-        "device": lambda name: contextlib.nullcontext(),
+        "device": lambda device_name: contextlib.nullcontext(),
         "get_logger": lambda: logging.getLogger("tensorflow"),
         "is_tensor": is_tensor,
+        "UnconnectedGradients": UnconnectedGradients,
+        "VariableAggregation": VariableAggregation,
+        "VariableSynchronization": VariableSynchronization,
+        "get_current_name_scope": lambda: "",
+        "inside_function": lambda: not executing_eagerly(),
+        "executing_eagerly": executing_eagerly,
+        "is_symbolic_tensor": lambda tensor: isinstance(tensor, Tensor),
         "name_scope": lambda name: contextlib.nullcontext(),
+        "no_gradient": lambda op_type: None,
         "numpy_function": numpy_function,
         "ones_initializer": initializers.Ones,
         "py_function": numpy_function,

@@ -23,11 +23,26 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "stop_gradient": ("input",),
     "top_k": ("input", "k", "sorted"),
     "tensordot": ("a", "b", "axes"),
+    "cross": ("a", "b"),
+    "atan2": ("y", "x"),
+    "custom_gradient": ("f",),
+    "in_top_k": ("targets", "predictions", "k"),
+    "linspace": ("start", "stop", "num"),
+    "saturate_cast": ("value", "dtype"),
+    "searchsorted": ("sorted_sequence", "values", "side"),
+    "slice": ("input_", "begin", "size"),
+    "vectorized_map": ("fn", "elems"),
+    "nextafter": ("x1", "x2"),
+    "pinv": ("a", "rcond"),
+    "matrix_rank": ("a", "tol"),
+    "eigh": ("tensor",),
+    **dict.fromkeys(("cholesky", "det", "slogdet"), ("input",)),
+    **dict.fromkeys(("elu", "relu", "relu6", "selu", "softplus", "softsign"), ("features",)),
     **dict.fromkeys(
         (
             "add", "divide", "equal", "floordiv", "floormod", "greater", "greater_equal", "less", "less_equal",
             "logical_and", "logical_or", "maximum", "minimum", "mod", "multiply", "not_equal", "pow", "subtract",
-            "truediv", "divide_no_nan",
+            "truediv", "divide_no_nan", "realdiv", "logical_xor",
         ),
         ("x", "y"),
     ),
@@ -42,6 +57,7 @@ def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     except (TypeError, ValueError):  # no signature: it takes what comes
         ours = []
     renamed = {new: old for new, old in zip(theirs, ours, strict=False) if new not in ours}
+    accepted = [*theirs, *(each for each in ours if each not in renamed.values() and each not in theirs), "name"]
 
     @functools.wraps(function)
     def named(*args: Any, **kwargs: Any) -> Any:
@@ -55,6 +71,8 @@ def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             places.append(kwargs.pop(key))
         return function(*places, **kwargs)
 
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in accepted])  # type: ignore[attr-defined]
     return named
 
 

@@ -132,7 +132,13 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> bytes:
 def signal_table() -> dict[str, Any]:
     """The names of `tf.signal`."""
     own = hann_window, hamming_window, frame, stft, rfft, irfft, linear_to_mel_weight_matrix
-    transforms = {"fft": np.fft.fft, "ifft": np.fft.ifft, "fft2d": np.fft.fft2, "ifft2d": np.fft.ifft2}
+    transforms = {
+        "fft": np.fft.fft,
+        "ifft": np.fft.ifft,
+        "fft2d": np.fft.fft2,
+        "ifft2d": np.fft.ifft2,
+        "rfft2d": np.fft.rfft2,
+    }
     return {each.__name__: each for each in own} | {name: _transformed(each) for name, each in transforms.items()}
 
 

@@ -68,7 +68,23 @@ class Strategy:
         return dataset_fn(InputContext())
 
 
-_default = Strategy()
+class ReplicaContext:
+    """What code of a replica knows of itself: it is the only one."""
+
+    num_replicas_in_sync = 1
+    replica_id_in_sync_group = 0
+    strategy = Strategy()
+
+    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+        """The value."""
+        return value
+
+    def merge_call(self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        """What the function makes of the strategy and the arguments."""
+        return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+
+_default = ReplicaContext.strategy
 
 
 def get_strategy() -> Strategy:
@@ -102,7 +118,11 @@ def table() -> dict[str, Any]:
         "TPUStrategy": _no_tpu,
         "ReduceOp": ReduceOp,
         "InputContext": InputContext,
+        "ReplicaContext": ReplicaContext,
+        "experimental_set_strategy": lambda strategy: None,
+        "get_replica_context": ReplicaContext,
         "get_strategy": get_strategy,
+        "in_cross_replica_context": lambda: False,
         "has_strategy": has_strategy,
         "HierarchicalCopyAllReduce": lambda *args, **kwargs: None,
         "NcclAllReduce": lambda *args, **kwargs: None,
