@@ -10,30 +10,17 @@ from pydtconv import Input, KerasTensor, Sequential, applications, layers, repli
 from pydtconv.applications.assembly import Arguments, assembled
 from pydtconv.initializers.fans import VarianceScaling
 from tests.interchange.weight_files import write_safetensors
+from tests.zoo import BUILDERS, SMALLEST
 
 ARGUMENTS = {"include_top", "weights", "input_tensor", "input_shape", "pooling", "classes", "classifier_activation"}
-#: the smallest images of networks whose smallest are larger than 32x32
-SIZES = {"inceptionv3": 75, "inceptionresnetv2": 75, "xception": 71, "cosmoflow": 8}
+SIZES = SMALLEST | {"cosmoflow": 8}
 #: networks that are made in a blink with these options
 QUICK = {
     "mlp": {"hidden": (4,)}, "mnistconvnet": {}, "vit": {"depth": 1, "hidden": 6}, "smallmobilenet": {"alpha": 0.25},
     "unet": {"filters": 2, "levels": 2}, "unet3d": {"filters": 2, "levels": 2}, "resnet1d": {"filters": (4, 8)},
     "cosmoflow": {"filters": (2, 3), "units": (5,)}, "mobilenet": {"alpha": 0.25}, "resnet20": {},
 }  # fmt: skip
-#: networks of a builder that makes another one, too: only depths and widths differ
-OTHER_SIZES = (
-    "convnextbase", "convnextlarge", "convnextsmall", "convnextxlarge", "densenet169", "densenet201",
-    "efficientnetb1", "efficientnetb2", "efficientnetb3", "efficientnetb4", "efficientnetb5", "efficientnetb6",
-    "efficientnetb7", "efficientnetv2b1", "efficientnetv2b2", "efficientnetv2b3", "efficientnetv2l",
-    "efficientnetv2m", "efficientnetv2s", "nasnetlarge", "resnet101", "resnet152", "resnet101v2", "resnet152v2",
-    "resnet110", "resnet32", "resnet44", "resnet56", "smallresnet101", "smallresnet152", "smalldensenet169",
-    "smalldensenet201", "smallvgg19", "vgg11", "vgg16bn", "vgg19bn", "vgg19", "vits16",
-)  # fmt: skip
-EVERY = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in applications.names()
-    if name not in OTHER_SIZES
-]
+EVERY = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in BUILDERS]
 
 
 @pytest.fixture

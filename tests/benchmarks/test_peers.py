@@ -13,6 +13,7 @@ import pydtconv as keras
 from benchmarks.networks import NETWORKS, OTHERS, WIDE, Case, batch_of, compiled
 from benchmarks.peers.description import describe
 from benchmarks.peers.table import PEERS
+from tests.zoo import SMALLEST
 
 torch = pytest.importorskip("torch", reason="needs torch")
 #: one of each family of the zoo, and the smallest size where it is not 32
@@ -21,7 +22,7 @@ OTHER_FAMILIES = (
     "mobilenetv2", "mobilenetv3small", "nasnetmobile", "resnet20", "resnet50", "resnet50v2", "vgg11", "vgg11bn", "vit",
     "xception",
 )  # fmt: skip
-SIZES = {"cosmoflow": 64, "resnet1d": 64, "inceptionresnetv2": 75, "inceptionv3": 75, "xception": 71}
+SIZES = SMALLEST | {"cosmoflow": 64, "resnet1d": 64}
 
 
 def kernel_of(kind, value, inputs):

@@ -1,4 +1,4 @@
-"""What `plan` shows is what `train` runs, for every network of the zoo and every optimizer."""
+"""What `plan` shows is what `train` runs, for every builder of the zoo and every optimizer."""
 
 import contextlib
 import functools
@@ -9,9 +9,8 @@ import pytest
 
 from pydtconv import Model, applications, config, datasets
 from pydtconv.cli import main, networks, training
+from tests.zoo import BUILDERS, SMALLEST
 
-#: the smallest images of networks whose smallest are larger than 32x32
-SIZES = {"inceptionv3": 75, "inceptionresnetv2": 75, "xception": 71}
 FAST = [("mlp", name) for name in training.optimizers_by_name()] + [("resnet20", "momentum")]
 OPTIONS = [
     ["--ema"],
@@ -85,7 +84,7 @@ def test_with_options(planned_and_trained, options):
     assert planned == trained
 
 
-NETWORKS = [name for name in applications.names() if applications.axes(name) == 2]
+NETWORKS = [name for name in BUILDERS if applications.axes(name) == 2]
 
 
 @pytest.mark.slow
@@ -97,5 +96,5 @@ def test_every_network(planned_and_trained, monkeypatch, network, optimizer):
     made = functools.cache(functools.partial(applications.build, network))  # large networks take long to be made
     monkeypatch.setattr(networks, "build", lambda args, shape, classes: made(tuple(shape), classes))
     monkeypatch.setattr(networks, "scaled", functools.cache(networks.scaled))
-    planned, trained = planned_and_trained(network, optimizer, size=SIZES.get(network, 32), run=False)
+    planned, trained = planned_and_trained(network, optimizer, size=SMALLEST.get(network, 32), run=False)
     assert planned == trained

@@ -6,9 +6,10 @@ import pytest
 import pydtconv as keras
 from pydtconv import applications, layers, ops
 from tests.interchange.onnx_sessions import check, onnx, run
+from tests.zoo import SMALLEST
 
 #: rows and columns of networks that take no smaller ones
-SIZES = {"cosmoflow": 64, "inceptionresnetv2": 75, "inceptionv3": 75, "xception": 71}
+SIZES = SMALLEST | {"cosmoflow": 64}
 #: one of each family, so that all operators of the zoo are met
 FEW = ("convnexttiny", "mobilenetv3small", "resnet20", "unet", "vit")
 
