@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,33 @@ from pydtconv.optimizers import kernels
 
 #: slices of a store's flat arrays with the gradients that lie there, each of one dtype
 Pieces = Sequence[tuple[slice, np.ndarray]]
+#: the sums of arrays over all processes
+Total = Callable[[np.ndarray], np.ndarray]
 
 
-def clip(optimizer: Any, store: Any, pieces: Pieces) -> None:
-    """In place, as the optimizer's arguments say; for `global_clipnorm` the pieces are all there is."""
+def clip(optimizer: Any, store: Any, pieces: Pieces, total: Total | None = None) -> None:
+    """In place, as the optimizer's arguments say; for `global_clipnorm` the pieces are all there is.
+
+    total: where other processes have the other pieces: the sums of their squared norms and these.
+    """
     if optimizer.clipvalue:
         for _, gradients in pieces:
             kernels.clip(gradients, optimizer.clipvalue)
     elif optimizer.global_clipnorm:
-        _clip_norm([gradients for _, gradients in pieces], optimizer.global_clipnorm)
+        _clip_norms([[gradients for _, gradients in pieces]], optimizer.global_clipnorm, total)
     elif optimizer.clipnorm:
-        for part, gradients in pieces:
-            words = gradients.itemsize // store.itemsize
-            for variable in store.variables:
-                own = store.slice_of(variable)
-                if part.start <= own.start < part.stop:
-                    _clip_norm([gradients[within(part, own, words)]], optimizer.clipnorm)
+        groups = [_of_variable(store, variable, pieces) for variable in store.variables]
+        _clip_norms(groups, optimizer.clipnorm, total)
+
+
+def _of_variable(store: Any, variable: Any, pieces: Pieces) -> list[np.ndarray]:
+    """What pieces have of a variable's gradient."""
+    found, own = [], store.slice_of(variable)
+    for part, gradients in pieces:
+        both = slice(max(part.start, own.start), min(part.stop, own.stop))
+        if both.start < both.stop:
+            found.append(gradients[within(part, both, gradients.itemsize // store.itemsize)])
+    return found
 
 
 def within(part: slice, inner: slice, words: int) -> slice:
@@ -35,11 +46,15 @@ def within(part: slice, inner: slice, words: int) -> slice:
     return slice((inner.start - part.start) // words, (inner.stop - part.start) // words)
 
 
-def _clip_norm(gradients: Sequence[np.ndarray], limit: float) -> None:
-    if not isinstance(gradients[0], np.ndarray):
-        devices.of(gradients[0]).clip_norm(gradients, limit)
+def _clip_norms(groups: Sequence[Sequence[np.ndarray]], limit: float, total: Total | None) -> None:
+    """Each group by the norm of all its arrays."""
+    present = [group for group in groups if group]
+    if present and not isinstance(present[0][0], np.ndarray):
+        for group in present:
+            devices.of(group[0]).clip_norm(group, limit)
         return
-    norm = sum(kernels.squared_norm(each) for each in gradients) ** 0.5
-    if not norm <= limit:
-        for each in gradients:
-            kernels.scale(each, limit / norm)
+    squares = np.array([sum(map(kernels.squared_norm, group)) for group in groups], np.float64)
+    for group, norm in zip(groups, np.sqrt(squares if total is None else total(squares)).tolist(), strict=True):
+        if not norm <= limit:
+            for each in group:
+                kernels.scale(each, limit / norm)

@@ -20,7 +20,7 @@ from pydtconv.optimizers import kernels
 from pydtconv.optimizers.bound_part import BoundPart
 from pydtconv.optimizers.by_gradients import apply_gradients
 from pydtconv.optimizers.by_variable import ByVariable
-from pydtconv.optimizers.clipping import clip, within
+from pydtconv.optimizers.clipping import Total, clip, within
 from pydtconv.optimizers.slots import Slots
 
 Flat = np.ndarray
@@ -128,6 +128,22 @@ class FlatStep(ByVariable):
         return self.works_in_parts and not self.clipnorm
 
     @property
+    def clips_norms(self) -> bool:
+        """Whether the size of a step depends on norms of gradients."""
+        return bool(self.clipnorm or self.global_clipnorm)
+
+    def check_shards(self, store: ParameterStore) -> None:
+        """Raises NotImplementedError, by name, where a process cannot take the step of a part of variables alone."""
+        kind, expected = type(self).__name__, "shard: expected an optimizer that updates each element by itself"
+        if self.goes_by_variable:
+            raise NotImplementedError(f"{kind}: {expected}, got one that updates whole variables")
+        if self.has_own_apply:
+            raise NotImplementedError(f"{kind}: {expected}, got one with an apply of its own")
+        if store.overwritten:
+            path = store.overwritten[0].path
+            raise NotImplementedError(f"{kind}: {expected}, got variable {path!r}, which its gradient overwrites")
+
+    @property
     def updates_next(self) -> bool:
         """Whether the next step changes the variables; otherwise it only accumulates gradients."""
         steps = self.gradient_accumulation_steps
@@ -161,6 +177,24 @@ class FlatStep(ByVariable):
 
         gradients: of the slice, 1-D, of one dtype, which may be changed; None for those in the store.
         """
+        self._pydt_apply(self._pydt_taken(part, gradients), None)
+
+    def apply_parts(self, parts: Sequence[slice], total: Total) -> None:
+        """The step for the slices that are this process's, of gradients in the store; others have the other slices.
+
+        total: the sums of an array over all processes, for norms.
+        """
+        self._pydt_apply([piece for part in parts for piece in self._pydt_taken(part)], total)
+
+    def accumulate(self, store: ParameterStore, parts: Sequence[slice]) -> None:
+        """A step that only accumulates the gradients in the store; parts: see `apply_parts`."""
+        self.begin(store)
+        self._pydt_taken(slice(0, store.size))
+        self._pydt_average_all([own for part in parts for own in store.runs(part)])
+        self.end()
+
+    def _pydt_taken(self, part: slice, gradients: np.ndarray | None = None) -> list[tuple[slice, np.ndarray]]:
+        """The gradients of a slice in pieces of one dtype, without the loss scale; those that were accumulated, too."""
         store = self._pydt_slots.store
         if gradients is None:
             flat = store.working_gradients
@@ -172,16 +206,17 @@ class FlatStep(ByVariable):
                 kernels.scale(dw, 1.0 / self.loss_scale_factor)
             if self.gradient_accumulation_steps:
                 self._pydt_accumulate(own, dw, self.gradient_accumulation_steps)
+        return pieces
+
+    def _pydt_apply(self, pieces: Sequence[tuple[slice, np.ndarray]], total: Total | None) -> None:
         if self._pydt_updates:
-            clip(self, store, pieces)
+            clip(self, self._pydt_slots.store, pieces, total)
             if self.goes_by_variable:
                 self._pydt_update_variables()
             else:
                 for own, dw in pieces:
                     self._pydt_update(own, dw)
-        if self.use_ema:
-            for own, dw in pieces:
-                self._pydt_average(own, dw.dtype)
+        self._pydt_average_all([(own, dw.dtype) for own, dw in pieces])
 
     def end(self) -> None:
         """Ends a step."""
@@ -230,6 +265,10 @@ class FlatStep(ByVariable):
                 slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
                 own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
                 yield store.numbers(store.working_parameters, both, dtype), own, slots, decays
+
+    def _pydt_average_all(self, parts: Sequence[tuple[slice, Any]]) -> None:
+        for part, dtype in parts if self.use_ema else ():
+            self._pydt_average(part, dtype)
 
     def _pydt_average(self, part: slice, dtype: Any) -> None:
         store, steps = self._pydt_slots.store, int(self.iterations)

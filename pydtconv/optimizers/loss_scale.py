@@ -23,7 +23,7 @@ _OWN = frozenset(
         "inner_optimizer", "initial_scale", "dynamic_growth_steps", "step_counter", "dynamic_scale", "get_config",
         "from_config", "variables", "save_own_variables", "load_own_variables", "set_weights", "scale_loss", "apply",
         "apply_store", "apply_gradients", "step_of", "has_own_apply", "works_in_parts", "works_in_rows", "check_device",
-        "_scaling", "_pydt_own_store",
+        "check_shards", "_scaling", "_pydt_own_store",
     }
 )  # fmt: skip
 
