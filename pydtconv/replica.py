@@ -84,8 +84,11 @@ class Replica:
     def meet(self, what: str) -> None:
         """Waits until all processes have come here; what: what they wait for, in messages."""
 
-    def settle(self) -> None:
-        """Makes what processes have accumulated by themselves between two updates that of all; all must call it."""
+    def settle(self, state: bool = True) -> None:
+        """Makes what processes have accumulated by themselves between two updates that of all; all must call it.
+
+        state: gives each process all of the optimizer's state, where each has a part.
+        """
 
     def ask_to_end(self, number: int | None) -> None:
         """Notes that a signal asks this process to end; `asked` follows when all know of it.  None: forgets it."""

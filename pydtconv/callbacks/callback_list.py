@@ -64,6 +64,12 @@ class CallbackList(Callback):
         found = [getattr(callback, name) for callback in self.callbacks for name in names]
         return any(not str(getattr(function, "__module__", "")).startswith("pydtconv.") for function in found)
 
+    @property
+    def read_state(self) -> bool:
+        """Whether a callback may read the optimizer's state at the end of an epoch."""
+        own = self.calls_others("on_epoch_end", "on_test_begin", "on_test_end", "on_epoch_begin", "on_train_end")
+        return own or any(callback.reads_state for callback in self.callbacks)
+
     def _call(self, name: str, *arguments: Any) -> None:
         if name not in self._callers:
             here = replica.current()

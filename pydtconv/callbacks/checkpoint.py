@@ -63,6 +63,10 @@ class ModelCheckpoint(Monitor):
     def saves_between_steps(self) -> bool:  # type: ignore[override]
         return self.save_freq != "epoch"
 
+    @property
+    def reads_state(self) -> bool:  # type: ignore[override]
+        return not self.save_weights_only
+
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         self._epoch = epoch
         self._last_batch = -1

@@ -47,6 +47,11 @@ def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = Fa
     )
     group.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers that are sent (default: float32)")
     group.add_argument(
+        "--shard",
+        choices=("optimizer", "gradients"),
+        help="each rank keeps a part of the optimizer's state alone, or of the gradients, too",
+    )
+    group.add_argument(
         "--check-gradients", action="store_true", help="end where a gradient is not finite, and name parameter and rank"
     )
     if own_network:
@@ -163,7 +168,7 @@ def start(args: Any) -> None:
 
 
 #: options of how gradients are reduced
-_REDUCTION = ("bucket_size", "blocking", "no_shared_memory", "wire", "check_gradients")
+_REDUCTION = ("bucket_size", "blocking", "no_shared_memory", "wire", "shard", "check_gradients")
 
 
 def _options(args: Any) -> dict[str, Any]:
@@ -173,6 +178,7 @@ def _options(args: Any) -> dict[str, Any]:
         "overlap": not args.blocking,
         "check_gradients": args.check_gradients,
         "wire": args.wire or "float32",
+        "shard": args.shard,
     }
     options["shared_memory"] = not args.no_shared_memory
     if args.bucket_size is not None:

@@ -19,6 +19,7 @@ class Options:
     check_gradients: bool = False
     wire: str = "float32"
     shared_memory: bool = True
+    shard: str | None = None
 
     def __post_init__(self) -> None:
         number = isinstance(self.bucket_size, (int, float)) and not isinstance(self.bucket_size, bool)
@@ -29,6 +30,10 @@ class Options:
                 raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         if self.wire not in ("float32", "bfloat16"):
             raise ValueError(f"wire: expected 'float32' or 'bfloat16', got {self.wire!r}")
+        if self.shard not in (None, "optimizer", "gradients"):
+            raise ValueError(f"shard: expected 'optimizer', 'gradients' or None, got {self.shard!r}")
+        if self.shard and self.bucket_size == "tune":
+            raise ValueError("bucket_size: expected MiB with shard, whose shards stay where they are, got 'tune'")
 
     @property
     def bucket_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 from collections.abc import Sequence
@@ -23,3 +24,29 @@ def untouched(shape: Sequence[int], dtype: np.dtype | str) -> np.ndarray:
     except OSError as error:
         raise MemoryError(f"Unable to allocate {nbytes / (1 << 20):.1f} MiB for an array of {kind}") from error
     return np.frombuffer(memory, kind).reshape(shape)
+
+
+def forget(array: np.ndarray, part: slice, shared: bool = False) -> None:
+    """Gives the memory of a part of a 1-D array back, but for pages that it has in common with others.
+
+    The part reads as zeros then, or as what it held where the system cannot do this.
+    shared: the array lies in memory of several processes, all of which lose the part.
+    """
+    start = -(-(array.ctypes.data + part.start * array.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
+    stop = (array.ctypes.data + part.stop * array.itemsize) // mmap.PAGESIZE * mmap.PAGESIZE
+    if start < stop:
+        _advise("MADV_REMOVE" if shared else "MADV_DONTNEED", start, stop)
+
+
+def in_small_pages(array: np.ndarray) -> None:
+    """What is written of an array takes its own pages, not large ones around it."""
+    start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    _advise("MADV_NOHUGEPAGE", start, array.ctypes.data + array.nbytes)
+
+
+def _advise(name: str, start: int, stop: int) -> None:
+    """On Linux; elsewhere such advice has other meanings."""
+    if hasattr(mmap, "MADV_REMOVE"):
+        advise = ctypes.CDLL(None).madvise
+        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        advise(start, stop - start, getattr(mmap, name))

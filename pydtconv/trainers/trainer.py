@@ -145,6 +145,7 @@ class Trainer(BatchTrainer):
         try:
             listeners.on_train_begin()
             logs = self._pydt_fit_epochs(epochs, validation_freq, listeners)
+            replica.current().settle()
             listeners.settle()
             if epochs > initial_epoch and self.optimizer is not None:
                 with self._pydt_turn.taken():
@@ -198,6 +199,7 @@ class Trainer(BatchTrainer):
         asked = _may_stop(listeners, "train")
         saves = any(callback.saves_between_steps for callback in listeners.callbacks)
         is_read = asked or replica.current().any(saves, "the callbacks that save")
+        reads = replica.current().any(listeners.read_state, "the callbacks that read the optimizer's state")
         for first, last, group in groups(batches, self.steps_per_execution):
             listeners.on_train_batch_begin(first)
             for batch in group:
@@ -209,7 +211,7 @@ class Trainer(BatchTrainer):
             if self._pydt_stops("stop_training", asked):
                 break
         with turn.taken():
-            replica.current().settle()
+            replica.current().settle(state=reads)
             gathering.resume()
             return self._pydt_results("train", position.logs)
 

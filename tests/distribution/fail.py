@@ -1,5 +1,6 @@
-"""Goes wrong on one rank, within training: fail WHAT RANK."""
+"""Goes wrong on one rank, within training: fail WHAT RANK [OPTION=VALUE ...] of DataParallel."""
 
+import ast
 import os
 import signal
 import sys
@@ -36,10 +37,13 @@ class Refusing(Callback):
     on_predict_batch_begin = on_test_batch_begin
 
 
-def main(what, rank):
+def main(what, rank, *given):
     if what == "version" and launched()[1] == int(rank):
         keras.__version__ = "9.9.9"
-    options = {"check_gradients": what == "nan"}
+    options = {name: ast.literal_eval(value) for name, _, value in (each.partition("=") for each in given)}
+    options |= {"check_gradients": what == "nan"}
+    if what == "options" and launched()[1] == int(rank):
+        options = {}
     distribution.set_distribution(distribution.DataParallel(**options))
     if what == "kill":
         lines = Path("/proc/self/maps").read_text().splitlines() if Path("/proc/self/maps").exists() else ()

@@ -12,9 +12,12 @@ pytestmark = needs_mpi
 STALL, NEVER = 6, 1000
 
 
-def failed(what, *, ranks=2, rank=1, **options):
-    """The output of a run that goes wrong; it must end with an error, not reach its end, and not be ended by us."""
-    done = run(ranks, "fail", what, rank, **{"PYDTCONV_STALL_TIMEOUT": NEVER} | options)
+def failed(what, *given, ranks=2, rank=1, **options):
+    """The output of a run that goes wrong; it must end with an error, not reach its end, and not be ended by us.
+
+    given: options of DataParallel.
+    """
+    done = run(ranks, "fail", what, rank, *given, **{"PYDTCONV_STALL_TIMEOUT": NEVER} | options)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
     return done
@@ -33,6 +36,28 @@ def test_waiting_for_a_rank(what, state):
     done = failed(what, ranks=3, rank=2, PYDTCONV_STALL_TIMEOUT=STALL)
     waits = r"rank \d has waited \d+ s in step 5: bucket 1 of 1 of the gradients \(last/kernel to first/bias\)"
     assert re.search(rf"{waits} for rank 2 on \S+, which {state}", done.stderr)
+
+
+SHARDS = ("shard='gradients'", "shared_memory=False")
+
+
+@pytest.mark.slow
+def test_waiting_for_a_rank_with_shards():
+    done = failed("stop", *SHARDS, ranks=3, rank=2, PYDTCONV_STALL_TIMEOUT=STALL)
+    assert re.search(r"rank \d has waited \d+ s in step 5: .* for rank 2 on \S+, which is stopped", done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("caught", "rank 0 waits in step 5: .* for rank 1 on .*has left fit: KeyError: 'on purpose'"),
+        ("options", "rank 1 differs from rank 0: expected on all ranks .*shard='gradients'.*, got .*shard=None"),
+    ],
+)
+def test_a_rank_that_fails_with_shards(what, told):
+    done = failed(what, *SHARDS)
+    assert re.search(told, done.stderr + done.stdout)
 
 
 @pytest.mark.slow

@@ -40,6 +40,9 @@ class DataParallel:
     wire: "bfloat16" halves what is sent; gradients are rounded to 8 bits before and after they are summed in float32.
     shared_memory: where all processes run on one host, they sum gradients there instead of sending them (in float32).
     False sends them.
+    shard: "optimizer": each process updates a part of the variables, keeps the optimizer's slots of it alone, and sends
+    it to the others (ZeRO-1; Rajbhandari et al., SC 2020).  "gradients": it keeps the gradients of that part alone, too
+    (ZeRO-2).  Optimizers that update whole variables raise NotImplementedError when training starts.
     """
 
     def __init__(
@@ -53,8 +56,9 @@ class DataParallel:
         check_gradients: bool = False,
         wire: str = "float32",
         shared_memory: bool = True,
+        shard: str | None = None,
     ) -> None:
-        self.options = Options(auto_shard_dataset, bucket_size, overlap, check_gradients, wire, shared_memory)
+        self.options = Options(auto_shard_dataset, bucket_size, overlap, check_gradients, wire, shared_memory, shard)
         if device_mesh is None:
             devices = np.array(list_devices() if devices is None else devices)
             device_mesh = DeviceMesh(devices.shape, ["batch"], devices)
@@ -148,7 +152,7 @@ def set_distribution(value: DataParallel | None) -> None:
     else:
         initialize()
         if _worker is not None:
-            _worker.settle()
+            _worker.settle(state=False)
         _worker = value.worker(channels(world()))
         replica.set_current(_worker)
     _distribution = value

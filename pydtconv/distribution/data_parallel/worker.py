@@ -22,9 +22,10 @@ from pydtconv.distribution.gradients.accumulation import Accumulation
 from pydtconv.distribution.gradients.backend_choice import BackendChoice
 from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.gradients.reduction import Averages, Reduction
+from pydtconv.distribution.gradients.shards import Shards
 from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
-from pydtconv.graph import Executor, Memory
+from pydtconv.graph import Executor, Memory, Plan
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import Optimizer
 from pydtconv.support import random
@@ -60,13 +61,15 @@ class Worker(Strategy):
         self.small, self.large = channels.small, channels.large
         self.synchronizer = Synchronizer(channels.statistics)
         self.accumulation = Accumulation(channels.large)
-        self._reduces = True
+        self._reduces = self._is_read = True
         self.files = channels.files
         self._prepared: tuple[ReferenceType[Training], ParameterStore | None, Optimizer | None] | None = None
         self._backends = BackendChoice(channels, options)
         #: of each model that is trained: a callback of one's fit may train another one
         self._reductions: WeakKeyDictionary[ParameterStore, Reduction] = WeakKeyDictionary()
         self._tunings: WeakKeyDictionary[ParameterStore, BucketTuning] = WeakKeyDictionary()
+        self._shards: WeakKeyDictionary[ParameterStore, Shards] = WeakKeyDictionary()
+        self._stepped: ReferenceType[Shards] | None = None
         self._averages: Averages | None = None
         self._averages_by_plan: WeakKeyDictionary[Executor, Averages] = WeakKeyDictionary()
         self._total = 0
@@ -157,6 +160,15 @@ class Worker(Strategy):
             self._prepared = token
         if store is not None and not reduced:
             self._reductions[store] = self._new_reduction(memory, store)
+        if kind == "train" and store is not None and self.options.shard:
+            self._shard(training.optimizer, store)
+
+    def _shard(self, optimizer: Optimizer | None, store: ParameterStore) -> None:
+        """Raises NotImplementedError for an optimizer of which a process cannot have a part."""
+        assert optimizer is not None
+        optimizer.check_shards(store)
+        if store not in self._shards or not self._shards[store].are_of(optimizer):
+            self._shards[store] = Shards(self._reductions[store], optimizer, self.small)
 
     @property
     def _told_options(self) -> str:
@@ -180,17 +192,23 @@ class Worker(Strategy):
     def _new_reduction(self, memory: Memory, store: ParameterStore) -> Reduction:
         options = self.options
         backend = self._backends.of(memory)
-        reduction = Reduction(store, self.large, backend, options.bucket_bytes, options.overlap)
+        reduction = Reduction(store, self.large, backend, options.bucket_bytes, options.overlap, options.shard)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
             self._tunings[store] = BucketTuning(reduction.set_buckets, self._slowest)
         return reduction
 
-    def settle(self) -> None:
+    def settle(self, state: bool = True) -> None:
         """Also waits for the reductions of steps that an error broke off."""
         for reduction in self._reductions.values():
             reduction.finish()
         self.accumulation.settle()
+        for shards in self._shards.values():
+            shards.weights.finish()
+        # of the last step alone: not all processes have forgotten the same models, which are no more, by now
+        stepped = None if self._stepped is None else self._stepped()
+        if state and stepped is not None:
+            stepped.to_host()
 
     def _slowest(self, times: np.ndarray) -> np.ndarray:
         return self.small.allgather(times, "the times of all ranks").max(0)
@@ -246,19 +264,24 @@ class Worker(Strategy):
         self._total = batch.total
         optimizer = training.optimizer
         assert optimizer is not None
-        whole = training.is_read or memory.keeps_gradients or optimizer.has_own_apply
+        whole = training.is_read or memory.keeps_gradients or optimizer.has_own_apply or reduction.releases
         self._reduces = self.accumulation.begin(optimizer, memory.store.variables, whole)
         takes = self._reduces and not whole and optimizer.gradient_accumulation_steps
         if tuning is not None and self._reduces:
             tuning.begin(batch.total)
         reduction.begin(
             batch.size > 0,
-            in_blocks=optimizer.works_in_rows and not memory.keeps_gradients,
+            in_blocks=optimizer.works_in_rows and not memory.keeps_gradients and not reduction.shard,
             reduces=self._reduces,
             complete=partial(self.accumulation.take, optimizer) if takes else None,
         )
         self._averages = self._averages_of(step.executor)
-        hooks = _StepHooks(reduction, self._averages, step.executor.plan.backward_start, batch.size / batch.total)
+        shards = self._shards.get(memory.store)
+        self._is_read = training.is_read
+        if shards is not None:
+            self._stepped = ref(shards)
+            shards.scatter()
+        hooks = _StepHooks(reduction, self._averages, step.executor.plan, batch.size / batch.total, shards)
         step.executor.hooks = hooks
         try:
             yield
@@ -271,6 +294,8 @@ class Worker(Strategy):
     @contextmanager
     def _sharing(self, training: Training, kind: str, batch: Batch) -> Iterator[SharedStep]:
         """Around a step that the model's class writes itself."""
+        if kind == "train" and self.options.shard:
+            raise NotImplementedError("shard: expected the step of fit, got a train_step of the model's class")
         portion = self.portion = batch.size / batch.total
         shared = SharedStep(
             f"{kind}_step",
@@ -332,7 +357,12 @@ class Worker(Strategy):
         reduction, tuning = self._reductions[store], self._tunings.get(store)
         if reduction.check:
             self._check_gradients(reduction)
-        if not self._reduces:
+        shards = self._shards.get(store)
+        if shards is not None and self._reduces:
+            shards.step(optimizer, lambda squares: self.small.allreduce(squares, "the norms"), self._is_read)
+        elif shards is not None:
+            optimizer.accumulate(store, shards.own)
+        elif not self._reduces:
             optimizer.apply_store(store)
         elif optimizer.works_in_parts:
             optimizer.begin(store)
@@ -435,14 +465,19 @@ def not_by_sample(leaf: np.ndarray, samples: int) -> ValueError:
 class _StepHooks:
     """The hooks of one run of a training step."""
 
-    def __init__(self, reduction: Reduction, averages: Averages | None, start: int, portion: float) -> None:
+    def __init__(
+        self, reduction: Reduction, averages: Averages | None, plan: Plan, portion: float, shards: Shards | None
+    ) -> None:
         self.reduction = reduction
         self.averages = averages
-        self.start = start
+        self.plan = plan
         self.portion = portion
+        self.shards = shards
         self.after = reduction.after
         self.gradient_ready = reduction.gradient_ready
 
     def before(self, index: int, step: Any) -> None:
-        if index == self.start and self.averages is not None:
+        if self.shards is not None:
+            self.shards.weights.before(index, self.plan)
+        if index == self.plan.backward_start and self.averages is not None:
             self.averages.start(self.portion)

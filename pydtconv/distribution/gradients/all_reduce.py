@@ -1,14 +1,29 @@
-"""All-reduce backends: how the sum of a slice of the gradients is computed, in which numbers, by which messages."""
+"""All-reduce backends: how the sum of a slice of the gradients is computed, in which numbers, by which messages.
+
+An all-reduce is a reduce-scatter, after which each process has the sum of its piece of the slice, and an all-gather of
+the pieces.  Where state is sharded these are two operations, the second of weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv._ext import wire as kernels
 from pydtconv.distribution.mpi.communicator import Communicator, Request
+
+#: elements; pieces are multiples of this, so that no two have a cache line in common
+_LINE = 16
+
+
+def pieces_of(part: slice, count: int) -> list[slice]:
+    """Pieces of a slice, one for each of so many processes; some may be empty."""
+    each = -(-(part.stop - part.start) // count // _LINE) * _LINE
+    starts = [min(part.start + i * each, part.stop) for i in range(count + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(starts)]
 
 
 class AllReduce:
@@ -30,6 +45,17 @@ class AllReduce:
         """Starts the sum of a slice of an array, in its dtype.  When it is done, the sum lies there, or in `blocks`."""
         raise NotImplementedError
 
+    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
+        """The same, but when it is done, the sum of this process's piece (`pieces_of`) alone lies in `gradients`.
+
+        Sums are in the order of ranks.
+        """
+        raise NotImplementedError
+
+    def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
+        """Starts to give each process all pieces of a slice, of which each has its own."""
+        raise NotImplementedError
+
     def blocks(self, part: slice, dtype: str) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Slices of a slice whose sum is done, each with its sum until the next one; None for that in `gradients`.
 
@@ -39,16 +65,79 @@ class AllReduce:
 
 
 class MpiAllReduce(AllReduce):
-    """Sums in the gradients' own type, by MPI's all-reduce."""
+    """Sums in the gradients' own type, by MPI's all-reduce.
 
-    def __init__(self, communicator: Communicator) -> None:
+    gather: what pieces are gathered by, beside sums.
+    """
+
+    def __init__(self, communicator: Communicator, gather: Communicator) -> None:
         self.communicator = communicator
+        self.gather = gather
+        #: arrays that sums which are over have received into
+        self.free: list[np.ndarray] = []
 
     def start(self, gradients: np.ndarray, part: slice) -> Request:
         return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, gradients[part])
 
+    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
+        return _PieceSum(self, gradients, part, gradients[part])
 
-class Bfloat16AllReduce(AllReduce):
+    def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
+        return gathered(self.gather, numbers, pieces_of(part, self.gather.size))
+
+
+def gathered(communicator: Communicator, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
+    """Starts to fill pieces of an array, of which each process has its own; they follow each other."""
+    kind = communicator.mpi._typedict[numbers.dtype.char]
+    whole = numbers[pieces[0].start : pieces[-1].stop]
+    counts, starts = _counted(pieces)
+    return communicator.comm.Iallgatherv(communicator.mpi.IN_PLACE, [whole, counts, starts, kind])
+
+
+def _counted(pieces: Sequence[slice]) -> tuple[list[int], list[int]]:
+    """Sizes of pieces that follow each other, and their places behind the start of the first one."""
+    return [piece.stop - piece.start for piece in pieces], [piece.start - pieces[0].start for piece in pieces]
+
+
+class _PieceSum:
+    """The sum of this process's piece of a slice, under way: each process receives its piece of all others, and adds.
+
+    sent: the slice as it is sent, in the gradients' numbers or as bfloat16; then the sum is rounded to that, too.
+    """
+
+    def __init__(self, backend: MpiAllReduce, gradients: np.ndarray, part: slice, sent: np.ndarray) -> None:
+        communicator = backend.communicator
+        pieces = pieces_of(part, communicator.size)
+        own = pieces[communicator.rank]
+        self.backend, self.target, self._sent = backend, gradients[own], sent
+        self._rows = self._array((communicator.size, own.stop - own.start), sent.dtype)
+        size = self._rows.shape[1]
+        kind = communicator.mpi._typedict[sent.dtype.char]
+        into = [self._rows, [size] * communicator.size, [i * size for i in range(communicator.size)], kind]
+        self._request: Any = communicator.comm.Ialltoallv([sent, *_counted(pieces), kind], into)
+        self._done = False
+
+    def _array(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+        """The smallest one that is free and has room, or a new one."""
+        size, free = shape[0] * shape[1], self.backend.free
+        fitting = [array for array in free if array.dtype == dtype and array.size >= size]
+        self._memory = min(fitting, key=np.size) if fitting else np.empty(size, dtype)
+        free[:] = [array for array in free if array is not self._memory]
+        return self._memory[:size].reshape(shape)
+
+    def Test(self) -> bool:
+        if not self._done and self._request.Test():
+            if self._rows.dtype == self.target.dtype:
+                kernels.sum_rows(self._rows, self.target)
+            else:
+                kernels.sum_bfloat16(self._rows, self._rows[0])
+                kernels.from_bfloat16(self._rows[0], self.target)
+            self.backend.free.append(self._memory)
+            self._done = True
+        return self._done
+
+
+class Bfloat16AllReduce(MpiAllReduce):
     """Half of the bytes: gradients travel as bfloat16, their sums are computed in float32.
 
     Each process receives one chunk of all others, adds, and sends the sum, rounded once more, to all: a reduce-scatter
@@ -56,14 +145,19 @@ class Bfloat16AllReduce(AllReduce):
     """
 
     def __init__(self, scatter: Communicator, gather: Communicator) -> None:
+        super().__init__(scatter, gather)
         self.scatter = scatter
-        self.gather = gather
         self._buffers: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._last: _Bfloat16Sum | None = None
 
     def start(self, gradients: np.ndarray, part: slice) -> Request:
         self._last = _Bfloat16Sum(self, gradients[part], self._last)
         return self._last
+
+    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
+        sent = np.empty(part.stop - part.start, np.uint16)
+        kernels.to_bfloat16(gradients[part], sent)
+        return _PieceSum(self, gradients, part, sent)
 
     def buffers(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Two arrays (processes, chunk) for a slice; the same ones each time."""

@@ -35,7 +35,7 @@ class BackendChoice:
             self._shared[store] = self._rows(store)
         shared = self._shared.get(store)
         if shared is None:
-            return MpiAllReduce(self.channels.large)
+            return MpiAllReduce(self.channels.large, self.channels.gathered)
         store.gradients = shared.rows[self.world.rank]
         memory.generation += 1
         return SharedMemoryAllReduce(shared, self.world.rank)

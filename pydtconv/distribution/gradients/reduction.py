@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -18,13 +18,17 @@ from weakref import ref
 import numpy as np
 
 from pydtconv._ext.optimizers import has_nonfinite
-from pydtconv.distribution.gradients.all_reduce import AllReduce
+from pydtconv.distribution.gradients.all_reduce import AllReduce, pieces_of
 from pydtconv.distribution.gradients.window import Window
 from pydtconv.distribution.mpi.communicator import Communicator, Request
 from pydtconv.distribution.mpi.progress import Progress
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.schedule.steps import Step
+from pydtconv.support.lazy_zeros import forget
+
+#: buckets' worth of complete gradients that a process may hold where it has memory for its pieces alone
+_HELD = 2
 
 
 @dataclass
@@ -63,6 +67,7 @@ class Reduction:
     """The hooks of a training step's plan that reduce its gradients.
 
     overlap: False starts no bucket before backward is over, and waits for each before the next one.
+    shard: that of Options: this process gets the sums of its pieces alone, and sends those of weights.
     check: whether to look for gradients that are not finite.  broken: number of the first variable with one.
     """
 
@@ -73,7 +78,9 @@ class Reduction:
         backend: AllReduce,
         bucket_bytes: int,
         overlap: bool = True,
+        shard: str | None = None,
     ) -> None:
+        self.shard = shard
         self._store = ref(store)  # which goes with its model; reductions are kept by their stores
         self.communicator = communicator
         self.backend = backend
@@ -98,6 +105,7 @@ class Reduction:
     def set_buckets(self, nbytes: int) -> int:
         """Cuts the flat array into buckets of this size; returns how many."""
         self.buckets = buckets_of(self.store, nbytes)
+        self._bucket_bytes = nbytes
         self._started = len(self.buckets)
         self._under_way: list[Bucket] = []
         self._bucket_at: dict[int, Bucket] = {}
@@ -107,6 +115,17 @@ class Reduction:
                 self._bucket_at[self.store.slice_of(variable).start] = bucket
             index += bucket.variables
         return len(self.buckets)
+
+    @property
+    def releases(self) -> bool:
+        """Whether gradients of other processes' pieces take no memory once they are summed."""
+        return self.shard == "gradients"
+
+    def numbers(self, variables: Iterable[Variable]) -> set[int]:
+        """Those of the buckets with these variables."""
+        store = self.store
+        places = (store.slice_of(variable).start for variable in variables if variable in store)
+        return {self.buckets.index(self._bucket_at[place]) for place in places}
 
     def begin(
         self,
@@ -169,6 +188,26 @@ class Reduction:
         self._bucket_at[part.start].missing -= 1
         with self._lock:
             self._start_complete()
+        if self.releases and self.overlap:
+            self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Waits until few gradients that are complete still take memory."""
+        whole = [i for i, bucket in enumerate(self.buckets[: self._complete_buckets()]) if not bucket.done]
+        while whole and sum(self._nbytes(self.buckets[i]) for i in whole) > _HELD * self._bucket_bytes:
+            first = whole.pop(0)
+            self.communicator.wait(_Arrival(self, self.buckets[first]), self.told(first))
+
+    def _complete_buckets(self) -> int:
+        """How many buckets, from the first one on, are complete."""
+        return next((i for i, bucket in enumerate(self.buckets) if bucket.missing), len(self.buckets))
+
+    def _release(self, bucket: Bucket) -> None:
+        """Gives back the memory of the other processes' pieces, which these have read."""
+        if self.releases:
+            for rank, piece in enumerate(self.pieces(bucket)):
+                if rank != self.communicator.rank:
+                    forget(self.store.gradients, piece, shared=not self.backend.sends)
 
     def _gradient_at(self, part: slice) -> tuple[Variable, np.ndarray]:
         variable = self.store.variables[self._number_at[part.start]]
@@ -182,6 +221,7 @@ class Reduction:
                 bucket.done = bucket.request.Test()
                 if bucket.done:
                     self._window.ended(self._nbytes(bucket), time.monotonic())
+                    self._release(bucket)
             self._under_way = [bucket for bucket in self._under_way if not bucket.done]
             self._start_complete()
 
@@ -208,11 +248,24 @@ class Reduction:
         words = self._words(bucket)
         return slice(bucket.part.start // words, bucket.part.stop // words)
 
+    def pieces(self, bucket: Bucket) -> list[slice]:
+        """What each process has of a bucket, in the flat array."""
+        words = self._words(bucket)
+        pieces = pieces_of(self._place(bucket), self.communicator.size)
+        return [slice(piece.start * words, piece.stop * words) for piece in pieces]
+
+    def gather(self, bucket: Bucket) -> Request:
+        """Starts to give all processes the weights of a bucket."""
+        return self.backend.all_gather(self._numbers(bucket, self.store.parameters), self._place(bucket))
+
+    def _numbers(self, bucket: Bucket, flat: np.ndarray) -> np.ndarray:
+        return flat if flat.dtype == bucket.dtype else flat.view(bucket.dtype)
+
     def _start(self) -> None:
         bucket = self.buckets[self._started]
-        gradients = self.store.gradients
-        numbers = gradients if gradients.dtype == bucket.dtype else gradients.view(bucket.dtype)
-        request = self.backend.start(numbers, self._place(bucket))
+        numbers = self._numbers(bucket, self.store.gradients)
+        start = self.backend.reduce_scatter if self.shard else self.backend.start
+        request = start(numbers, self._place(bucket))
         bucket.request = self.communicator.observed(request, self.told(self._started))
         self._under_way.append(bucket)
         self._window.started(self._nbytes(bucket), time.monotonic())
@@ -229,6 +282,9 @@ class Reduction:
                     self._start()
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
                 bucket.request = None
+                if self.shard:
+                    yield self.pieces(bucket)[self.communicator.rank], None
+                    continue
                 words = self._words(bucket)
                 for part, total in self.backend.blocks(self._place(bucket), bucket.dtype):
                     yield slice(part.start * words, part.stop * words), total

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from pydtconv._ext import wire as kernels
-from pydtconv.distribution.gradients.all_reduce import AllReduce
+from pydtconv.distribution.gradients.all_reduce import AllReduce, pieces_of
 from pydtconv.distribution.gradients.shared_memory import SharedRows
 from pydtconv.distribution.mpi.communicator import Request
 
@@ -16,10 +15,10 @@ from pydtconv.distribution.mpi.communicator import Request
 _READY, _SUMMED, _READ = range(3)
 #: up to so many processes, each adds up all gradients for itself; more add a piece each
 _FEW = 3
+#: a counter, how far it has to come, and what is done then
+_Stage = tuple[int, int, Callable[[], None]]
 #: elements that are summed at a time, so that the optimizer finds them in the cache
 _BLOCK = 1 << 17
-#: elements; pieces are multiples of this, so that no two have a cache line in common
-_LINE = 16
 
 
 class SharedMemoryAllReduce(AllReduce):
@@ -38,7 +37,7 @@ class SharedMemoryAllReduce(AllReduce):
         # where another backend on the same rows has left off, when a model is trained again after another one
         self.started = self.read = int(memory.counters[rank, _READY])
         self._in_blocks = False
-        self._last: _SharedSum | None = None
+        self._last: _Stages | None = None
         self._blocks: dict[str, np.ndarray] = {}
 
     def begin(self, in_blocks: bool) -> Request:
@@ -47,12 +46,16 @@ class SharedMemoryAllReduce(AllReduce):
         return Reached(self.counters, _READ, self.started)
 
     def start(self, gradients: np.ndarray, part: slice) -> Request:
-        self.started += 1
-        self._publish(_READY, self.started)
+        rows, pieces, number = *self._begun(gradients, part), self.started
+        self._publish(_READY, number)
         if self._in_blocks and len(self.rows) <= _FEW:
-            return Reached(self.counters, _READY, self.started)
-        rows = self._rows_of(gradients.dtype.name)
-        self._last = _SharedSum(self, rows, part, self.started, not self._in_blocks, self._last)
+            return Reached(self.counters, _READY, number)
+        stages = [(_READY, number, lambda: self.add_piece(rows, pieces, number)), (_SUMMED, number, _nothing)]
+        if not self._in_blocks:  # gradients, which an optimizer may change
+            own = rows[self.rank]
+            stages[1] = (_SUMMED, number, lambda: self.copy_pieces(rows, pieces, number, own))
+            stages.append((_READ, number, _nothing))
+        self._last = _Stages(self, stages, self._last)
         return self._last
 
     def _rows_of(self, dtype: str) -> np.ndarray:
@@ -65,7 +68,7 @@ class SharedMemoryAllReduce(AllReduce):
             return
         few, numbers = len(self.rows) <= _FEW, self._rows_of(dtype)
         sums = self._blocks.setdefault(dtype, np.empty(min(_BLOCK, numbers.shape[1]), dtype))
-        for rank, piece in enumerate([part] if few else self.pieces(part)):
+        for rank, piece in enumerate([part] if few else pieces_of(part, len(self.rows))):
             rows = numbers if few else numbers[rank : rank + 1]
             for start in range(piece.start, piece.stop, _BLOCK):
                 block = slice(start, min(start + _BLOCK, piece.stop))
@@ -74,12 +77,30 @@ class SharedMemoryAllReduce(AllReduce):
                 yield block, total
         self.note_read(self.read + 1)
 
-    def pieces(self, part: slice) -> list[slice]:
-        """Of a slice, one for each process; some may be empty."""
-        count = len(self.rows)
-        each = -(-(part.stop - part.start) // count // _LINE) * _LINE
-        starts = [min(part.start + i * each, part.stop) for i in range(count + 1)]
-        return [slice(a, b) for a, b in itertools.pairwise(starts)]
+    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
+        rows, pieces, number = *self._begun(gradients, part), self.started
+        self._publish(_READY, number)
+
+        def add() -> None:
+            self.add_piece(rows, pieces, number)
+            self.note_read(number)
+
+        self._last = _Stages(self, [(_READY, number, add), (_READ, number, _nothing)], self._last)
+        return self._last
+
+    def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
+        """By the rows of gradients, which nobody reads any more."""
+        rows, pieces, number = *self._begun(numbers, part), self.started
+        rows[self.rank, pieces[self.rank]] = numbers[pieces[self.rank]]
+        self._publish(_READY, number)
+        copy = [(_READY, number, lambda: self.copy_pieces(rows, pieces, number, numbers))]
+        self._last = _Stages(self, copy, self._last)
+        return self._last
+
+    def _begun(self, numbers: np.ndarray, part: slice) -> tuple[np.ndarray, list[slice]]:
+        """Counts an operation; the rows and their pieces."""
+        self.started += 1
+        return self._rows_of(numbers.dtype.name), pieces_of(part, len(self.rows))
 
     def add_piece(self, rows: np.ndarray, pieces: list[slice], number: int) -> None:
         """Sums this process's piece of the number-th slice."""
@@ -87,11 +108,11 @@ class SharedMemoryAllReduce(AllReduce):
         kernels.sum_rows(rows[:, own], rows[self.rank, own])
         self._publish(_SUMMED, number)
 
-    def copy_pieces(self, rows: np.ndarray, pieces: list[slice], number: int) -> None:
+    def copy_pieces(self, rows: np.ndarray, pieces: list[slice], number: int, into: np.ndarray) -> None:
         """Copies the other processes' pieces."""
         for rank, piece in enumerate(pieces):
             if rank != self.rank:
-                kernels.sum_rows(rows[rank : rank + 1, piece], rows[self.rank, piece])
+                kernels.sum_rows(rows[rank : rank + 1, piece], into[piece])
         self.note_read(number)
 
     def note_read(self, number: int) -> None:
@@ -112,34 +133,28 @@ class Reached:
         return bool(kernels.least(self.counters, self.column) >= self.number)
 
 
-class _SharedSum:
-    """The number-th sum, under way: stages, each of which begins when all processes have come so far.
+def _nothing() -> None:
+    pass
 
-    And when the sum before it has passed that stage: counters tell of all sums up to a number.
+
+class _Stages:
+    """An operation under way: stages, each of which begins when a counter of all processes has come so far.
+
+    And when the operation before it has passed that stage: counters tell of all operations up to a number.
     """
 
-    def __init__(
-        self,
-        backend: SharedMemoryAllReduce,
-        rows: np.ndarray,
-        part: slice,
-        number: int,
-        copied: bool,
-        before: _SharedSum | None,
-    ) -> None:
+    def __init__(self, backend: SharedMemoryAllReduce, stages: list[_Stage], before: _Stages | None) -> None:
         self._before = before
-        pieces = backend.pieces(part)
-        self._stages: list[tuple[int, Callable[[], None]]] = [
-            (_READY, lambda: backend.add_piece(rows, pieces, number)),
-            (_SUMMED, lambda: backend.copy_pieces(rows, pieces, number) if copied else None),
-        ]
-        if copied:  # whose gradients an optimizer may change
-            self._stages.append((_READ, lambda: None))
-        self._reached = {counter: Reached(backend.counters, counter, number) for counter, _ in self._stages}
+        self._stages = stages
+        self._counters = backend.counters
 
     def Test(self) -> bool:
-        while self._stages and self._may_go_on() and self._reached[self._stages[0][0]].Test():
-            self._stages.pop(0)[1]()
+        while self._stages and self._may_go_on():
+            column, number, act = self._stages[0]
+            if not Reached(self._counters, column, number).Test():
+                break
+            self._stages.pop(0)
+            act()
         return not self._stages
 
     def _may_go_on(self) -> bool:

@@ -1,0 +1,93 @@
+"""Shards of the optimizer's state and of gradients: bits as without them, a part of the memory, checkpoints as ever."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pydtconv.distribution.options import Options
+from tests.distribution import accumulated, shards
+from tests.distribution.ranks import needs_mpi, run_well
+
+RANKS = 3
+#: optimizers that update whole variables, and what each process would need all gradients for
+WHOLE = {"Adafactor", "Lamb", "Muon", "ScheduleFreeAdamW"}
+OWN = {"own apply", "own step", "LossScaleOptimizer"}
+#: sums in another order: of norms, of each process's pieces; of gradients that are summed in each step
+REORDERED = ("clipnorm", "global_clipnorm", "decayed", "accumulated")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"shard": True}, "shard: expected 'optimizer', 'gradients' or None, got True"),
+        ({"shard": "weights"}, "shard: expected 'optimizer', 'gradients' or None, got 'weights'"),
+        ({"shard": "optimizer", "bucket_size": "tune"}, "bucket_size: expected MiB with shard, .* got 'tune'"),
+    ],
+)
+def test_options(given, told):
+    with pytest.raises(ValueError, match=told):
+        Options(**given)
+
+
+def loaded(path):
+    with np.load(path) as found:
+        return dict(found)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    one, several = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("several")
+    run_well(0, "shards", one)
+    run_well(RANKS, "shards", several)
+    return one, several
+
+
+pytestmark = [*needs_mpi, pytest.mark.slow]
+SHARDED = [way for way in shards.WAYS if "unsharded" not in way]
+
+
+@pytest.mark.parametrize("way", SHARDED)
+def test_bits_are_those_without_shards(outcomes, way):
+    _, folder = outcomes
+    plain = loaded(folder / ("unsharded, bfloat16.0.npz" if "bfloat16" in way else "unsharded.0.npz"))
+    for rank in range(RANKS):
+        found = loaded(folder / f"{way}.{rank}.npz")
+        names = shards.FEW if way not in shards.WHOLE_WAYS else shards.RUNS.keys() - WHOLE - OWN
+        assert {key.split(":")[0] for key in found} == set(names)
+        for key, value in found.items():
+            if key.startswith(REORDERED):
+                np.testing.assert_allclose(value, plain[key], 1e-9, 1e-11, err_msg=f"rank {rank}: {key}")
+            else:
+                np.testing.assert_array_equal(value, plain[key], err_msg=f"rank {rank}: {key}")
+
+
+@pytest.mark.parametrize("way", [way for way in SHARDED if "bfloat16" not in way])
+def test_results_are_those_of_one_process(outcomes, way):
+    one, folder = loaded(outcomes[0] / "unsharded.0.npz"), outcomes[1]
+    for key, value in loaded(folder / f"{way}.1.npz").items():
+        rtol, atol = (1e-4, 1e-5) if key.startswith("two dtypes") else (1e-7, 1e-9)
+        np.testing.assert_allclose(value, one[key], rtol, atol, err_msg=key)
+
+
+def test_what_cannot_be_sharded_says_so(outcomes):
+    for rank in range(RANKS):
+        told = json.loads((outcomes[1] / f"optimizer.{rank}.json").read_text())
+        assert told.keys() == WHOLE | OWN
+        for name in WHOLE:
+            assert told[name].startswith(f"{name}: shard: expected an optimizer that updates each element by itself")
+    assert set(accumulated.NAMES) > WHOLE
+
+
+def test_state_of_a_rank_takes_its_part(outcomes):
+    for rank in range(RANKS):
+        assert 0.3 < json.loads((outcomes[1] / f"memory.{rank}.json").read_text()) < 0.37
+
+
+def test_checkpoints_resume_on_any_number_of_ranks(tmp_path):
+    for epochs, ranks, way in (1, 3, "gradients, sent"), (2, 0, "unsharded"), (3, 2, "optimizer"):
+        run_well(ranks, "shards", tmp_path, epochs, way)
+    run_well(0, "shards", tmp_path / "one", 3, "unsharded")
+    one, resumed = loaded(tmp_path / "one/resumed3.0.npz"), loaded(tmp_path / "resumed3.1.npz")
+    for key, value in one.items():
+        np.testing.assert_allclose(resumed[key], value, 1e-7, 1e-9, err_msg=key)
