@@ -30,6 +30,8 @@ class Replica:
     shards = True
     #: whether it reads the flat array of gradients; otherwise steps may apply each one as soon as it is complete
     reads_gradients = False
+    #: how many processes have one copy of weights and optimizer slots, of which each updates a part
+    sharers = 1
     #: the mesh over which images are cut, as graphs know it (`Graph.partition`); None where they are whole
     partition: Any = None
     #: the signal that asks to end training, the same in all processes after each step; None without one
@@ -83,6 +85,10 @@ class Replica:
 
     def meet(self, what: str) -> None:
         """Waits until all processes have come here; what: what they wait for, in messages."""
+
+    def updater(self, optimizer: Any) -> Any:
+        """What applies the gradients of a plan while backward runs, by an optimizer."""
+        return optimizer
 
     def settle(self, state: bool = True) -> None:
         """Makes what processes have accumulated by themselves between two updates that of all; all must call it.

@@ -60,7 +60,8 @@ def add_arguments(parser: Parser) -> None:
         "--ranks-per-host",
         type=int,
         metavar="N",
-        help="ranks of a host: with --mesh, one is profiled beside N - 1 processes that do the same (default: 1)",
+        help="ranks of a host: with --mesh, one is profiled beside N - 1 processes that do the same, and meshes of at "
+        "most N ranks have one copy of the weights (default: 1)",
     )
     parser.add_argument(neighbours.OPTION, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -118,7 +119,7 @@ def run(args: Any) -> int:
 def run_meshes(args: Any) -> int:
     """Predicts each mesh for --batch images in all, and says which is the fastest that fits."""
     from pydtconv.simulation import Network
-    from pydtconv.simulation.meshes import OneRank, fastest, predict_mesh
+    from pydtconv.simulation.meshes import OneRank, fastest, peak_bytes, predict_mesh
 
     if args.model is None or args.profile is not None:
         raise CommandError("--mesh: expected --model, whose plans are made for each mesh, got --profile or none")
@@ -135,11 +136,15 @@ def run_meshes(args: Any) -> int:
             profile = measured(model, args, images)
         whole = model._pydt_training.plan
         one = OneRank.of(whole, profile)
-        found = [predict_mesh(model, mesh, images, one, network) for mesh in args.mesh]
+        found = [
+            predict_mesh(model, mesh, images, one, network, math.prod(mesh.values()) <= args.ranks_per_host)
+            for mesh in args.mesh
+        ]
+        alone_bytes = peak_bytes(model, {}, images)
     except (ValueError, MemoryError) as error:
         raise CommandError(str(error)) from None
     beside = f" beside {args.ranks_per_host - 1} others" if args.ranks_per_host > 1 else ""
-    alone = f"one rank of {threads} threads takes {_ms(profile.seconds)}{beside}, {whole.peak_bytes / 2**20:.1f} MiB"
+    alone = f"one rank of {threads} threads takes {_ms(profile.seconds)}{beside}, {alone_bytes / 2**20:.1f} MiB"
     print(f"{args.model}, {images} images, {args.network}: {alone}")
     names = " ".join(f"{name:>11}" for name in ("compute", "exchange", "all-reduce", "step", "MiB a rank"))
     print(f"{'mesh':>28} {'ranks':>6} {names}")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv import config, devices
+from pydtconv import config, devices, replica
 from pydtconv.engine import limits, offloading
 from pydtconv.engine.bound import Bound
 from pydtconv.engine.planning import planned, updating
@@ -183,7 +183,8 @@ class Workspace:
         if before is not None and plan is earlier:
             return before
         with self.lock:
-            return Bound(Executor(plan, memory, optimizer if plan.applies_gradients else None), memory)
+            updater = replica.current().updater(optimizer) if plan.applies_gradients else None
+            return Bound(Executor(plan, memory, updater), memory)
 
     def run(self, bound: Bound, inputs: Any, step: int) -> dict[str, np.ndarray]:
         """One run of a plan, with the random numbers of a step."""

@@ -245,6 +245,7 @@ class _Compiler:
             state_bytes=self.state_bytes,
             matmul_precision=matmul_precision.described(graph.device),
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
+            sharers=1 if self.updates is None or not scheduler.gradient_order else self.updates.sharers,
             backward_start=scheduler.backward_start,
             views={tensor: scheduler.sharing.view(tensor) for tensor in ends},
             gradient_views=scheduler.gradient_views,

@@ -13,7 +13,7 @@ from pydtconv.graph.memory.storage import Storage, View
 from pydtconv.graph.passes.graph_pass import PassReport
 from pydtconv.graph.schedule.memory_limit import seconds_of
 from pydtconv.graph.schedule.offloaded import Offloaded
-from pydtconv.graph.schedule.steps import PassStep, RecomputeStep, Step
+from pydtconv.graph.schedule.steps import STAGED, PassStep, RecomputeStep, Step
 
 if TYPE_CHECKING:
     pass
@@ -47,11 +47,12 @@ class Plan:
     steps: calls in order.  storages: pieces of the arena with life times and offsets.  arena_bytes: its size.
     gradient_order: parameters in the order in which backward completes their gradients.
     applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
-    array of gradients.  slots: flat arrays that the optimizer keeps beside parameters and gradients.  state_bytes: of
-    the optimizer's other variables.  backward_start: the first step of backward.  views: where inputs and outputs
-    lie.  gradient_views: where the gradients lie that are results, by name.  passes: what each pass over the graph did.
-    threads: that its workspaces have room for, and that it runs on.  matmul_precision: what float32 is multiplied as,
-    in words; empty for "highest".  offloaded: what leaves memory in between, and the
+    array of gradients.  sharers: how many processes of a host have one copy of trained variables and slots, of which
+    the bytes are this process's part.  slots: flat arrays that the optimizer keeps beside parameters and gradients.
+    state_bytes: of the optimizer's other variables.  backward_start: the first step of backward.  views: where inputs
+    and outputs lie.  gradient_views: where the gradients lie that are results, by name.  passes: what each pass over
+    the graph did.  threads: that its workspaces have room for, and that it runs on.  matmul_precision: what float32 is
+    multiplied as, in words; empty for "highest".  offloaded: what leaves memory in between, and the
     predicted time lines; None where nothing does.
     """
 
@@ -64,6 +65,7 @@ class Plan:
     slots: int = 0
     state_bytes: int = 0
     applies_gradients: bool = False
+    sharers: int = 1
     backward_start: int = 0
     views: dict[Tensor, View] = field(default_factory=dict)
     gradient_views: dict[str, View] = field(default_factory=dict)
@@ -75,8 +77,9 @@ class Plan:
 
     @property
     def parameter_bytes(self) -> int:
-        """Bytes of all variables that the graph uses."""
-        return sum(tensor.spec.nbytes for tensor in self.graph.parameters)
+        """Bytes of all variables that the graph uses; of trained ones that processes share, this one's part."""
+        shared = self.trainable_bytes
+        return sum(tensor.spec.nbytes for tensor in self.graph.parameters) - shared + shared // self.sharers
 
     @property
     def trainable_bytes(self) -> int:
@@ -85,13 +88,15 @@ class Plan:
 
     @property
     def gradient_bytes(self) -> int:
-        """Bytes of the flat array of gradients; 0 where they are applied one by one, within the arena."""
-        return 0 if self.applies_gradients else self.trainable_bytes
+        """Bytes of the flat array of gradients; where they are applied one by one, within the arena, of those that wait
+        for others'.
+        """
+        return (STAGED if self.sharers > 1 else 0) if self.applies_gradients else self.trainable_bytes
 
     @property
     def slot_bytes(self) -> int:
         """Bytes of what the optimizer keeps."""
-        return self.slots * self.trainable_bytes + self.state_bytes
+        return self.slots * self.trainable_bytes // self.sharers + self.state_bytes
 
     @property
     def transient_bytes(self) -> int:

@@ -306,6 +306,24 @@ class FlatStep(ByVariable):
         self.binding = object()
         self._pydt_constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
 
+    def flat_slots(self, store: ParameterStore) -> Mapping[str, np.ndarray]:
+        """The flat arrays of all slots, in the store's order."""
+        self._pydt_bind(store)
+        return self._pydt_slots.flat
+
+    def holds_slots(self, store: ParameterStore) -> bool:
+        """Whether the slots lie in flat arrays of the store's order."""
+        return self._pydt_slots.holds(store)
+
+    def copy_slots_into(self, flats: Mapping[str, np.ndarray]) -> None:
+        """Copies the slots into flat arrays."""
+        self._pydt_slots.copy_into(flats)
+
+    def place_slots(self, flats: Mapping[str, np.ndarray], shared: bool = False) -> None:
+        """Moves the slots into other flat arrays, which have their values.  shared: see ParameterStore."""
+        self._pydt_slots.place(flats, shared)
+        self.binding = object()
+
     def release(self) -> None:
         """Takes the slots out of the flat arrays, for another optimizer to use the store; they keep their values."""
         self._pydt_slots.release()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import lies_in
 
 _count = itertools.count()
 
@@ -88,11 +89,34 @@ class Slots:
             flat = self.flat[name] = self._flat_in(store, name)
             for variable in store.variables:
                 own, slot = store.of(variable, flat), self.of(variable)[name]
-                if slot.value.base is not flat:
+                if not lies_in(slot.value, flat):
                     own[...] = slot.value
                     slot.value = own
         self.store = store
         store.watch_slots([slot for slots in self._of.values() for slot in slots.values()])
+
+    def copy_into(self, flats: Mapping[str, np.ndarray]) -> None:
+        """Copies the slots of these names into flat arrays of the store's order."""
+        for name, flat in flats.items():
+            for variable in self.store.variables:
+                self.store.of(variable, flat)[...] = self.of(variable)[name].host_array
+
+    def place(self, flats: Mapping[str, np.ndarray], shared: bool) -> None:
+        """Moves the slots into other flat arrays, which have their values.  shared: see ParameterStore."""
+        for name, flat in flats.items():
+            self.flat[name] = self.store.slots[f"{self._key}/{name}"] = flat
+            for variable in self.store.variables:
+                view = self.store.of(variable, flat)
+                view.flags.writeable = not shared
+                self.of(variable)[name].value = view
+
+    def holds(self, store: Any) -> bool:
+        """Whether they are bound to a store, and all lie in its flat arrays."""
+        return self.store is store and all(
+            lies_in(self.of(variable)[name].host_array, flat)
+            for name, flat in self.flat.items()
+            for variable in store.variables
+        )
 
     def _flat_in(self, store: Any, name: str) -> Any:
         """The store's array of a slot, which goes when the optimizer does."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -110,8 +110,10 @@ class OneRank:
         return self._scale * self._times.pace * estimate_of_bytes(nbytes, self.plan.threads)
 
 
-def predict_mesh(model: Any, mesh: Mapping[str, int], images: int, one: OneRank, network: Network) -> MeshPrediction:
-    """A training step of so many images in all.  one: of one rank with all of them.
+def predict_mesh(
+    model: Any, mesh: Mapping[str, int], images: int, one: OneRank, network: Network, one_host: bool = False
+) -> MeshPrediction:
+    """A training step of so many images in all.  one: of one rank with all of them.  one_host: see `peak_bytes`.
 
     Raises ValueError for a mesh that cannot cut the model's images, or has more ranks along "batch" than images.
     """
@@ -119,16 +121,36 @@ def predict_mesh(model: Any, mesh: Mapping[str, int], images: int, one: OneRank,
     if mesh.get("batch", 1) > images:
         raise ValueError(f"mesh: expected at most {images} ranks along batch, for as many images, got {mesh['batch']}")
     found = []
-    for rank in sorted({0, ranks // 2, ranks - 1}):
-        with as_rank(mesh, rank):
-            plan = model.plan(-(-images // mesh.get("batch", 1)))
+    for plan in _plans(model, mesh, images):
         computing, exchange = _rank(plan, one, network, ranks)
-        found.append((computing + one.outside_of(plan), exchange, plan.peak_bytes))
-    compute, exchange, _ = max(found, key=lambda each: each[0] + each[1])
+        found.append((computing + one.outside_of(plan), exchange))
+    compute, exchange = max(found, key=sum)
     reduction = allreduce(one.plan.trainable_bytes, ranks, network)
     name = ",".join(f"{axis}={extent}" for axis, extent in mesh.items())
     sharing = SHARING + _SHARED * allreduce(64.0, ranks, network) if ranks > 1 else 0.0
-    return MeshPrediction(name, ranks, compute + sharing, exchange, reduction, max(nbytes for *_, nbytes in found))
+    nbytes = peak_bytes(model, mesh, images, one_host)
+    return MeshPrediction(name, ranks, compute + sharing, exchange, reduction, nbytes)
+
+
+def peak_bytes(model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False) -> int:
+    """The largest predicted peak of a rank, in a training step of so many images in all.
+
+    one_host: whether all ranks run on one host, where they have one copy of weights and optimizer slots.
+    """
+    memory = model._pydt_training.memory
+    kept, memory.keeps_gradients = memory.keeps_gradients, False
+    try:
+        return max(plan.peak_bytes for plan in _plans(model, mesh, images, one_host))
+    finally:
+        memory.keeps_gradients = kept
+
+
+def _plans(model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False) -> Iterator[Plan]:
+    """Those of the first rank, of one in the middle, and of the last one."""
+    ranks = math.prod(mesh.values())
+    for rank in sorted({0, ranks // 2, ranks - 1}):
+        with as_rank(mesh, rank, one_host):
+            yield model.plan(-(-images // mesh.get("batch", 1)))
 
 
 def fastest(predictions: Sequence[MeshPrediction], limit: int | None = None) -> MeshPrediction | None:
@@ -138,12 +160,14 @@ def fastest(predictions: Sequence[MeshPrediction], limit: int | None = None) -> 
 
 
 @contextmanager
-def as_rank(mesh: Mapping[str, int], rank: int) -> Any:
-    """While plans are made as in this rank of a mesh."""
+def as_rank(mesh: Mapping[str, int], rank: int, one_host: bool = False) -> Any:
+    """While plans are made as in this rank of a mesh.  one_host: see `peak_bytes`."""
     before, ranks = replica.current(), math.prod(mesh.values())
     here = replica.Replica()
-    here.rank, here.size, here.reads_gradients = rank, ranks, True
-    here.partition = Partition(tuple(mesh), tuple(mesh.values()), tuple(range(ranks)), rank)
+    here.rank, here.size, here.reads_gradients = rank, ranks, ranks > 1 and not one_host
+    here.sharers = ranks if one_host else 1
+    if ranks > 1:
+        here.partition = Partition(tuple(mesh), tuple(mesh.values()), tuple(range(ranks)), rank)
     replica.set_current(here)
     try:
         yield

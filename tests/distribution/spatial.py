@@ -76,7 +76,8 @@ def mesh_of(text):
 
 def main(folder, names, *meshes):
     config.set_floatx("float64")
-    for number, mesh in enumerate(meshes):
+    for number, mesh in enumerate(meshes):  # weights are one copy of all ranks in the first, third, ... mesh
+        Graph.thresholds = Thresholds(applied_gradients=Thresholds().applied_gradients if number % 2 else 0)
         if mesh != "alone":
             distribution.set_distribution(distribution.SpatialParallel(mesh_of(mesh), bucket_size=0.002))
         for name in names.split(","):

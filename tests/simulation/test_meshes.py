@@ -9,7 +9,7 @@ from pydtconv.profiling import Profile
 from pydtconv.profiling.profile import Timing
 from pydtconv.simulation import Network
 from pydtconv.simulation.collectives import SUMMING
-from pydtconv.simulation.meshes import SHARING, MeshPrediction, OneRank, fastest, predict_mesh
+from pydtconv.simulation.meshes import SHARING, MeshPrediction, OneRank, fastest, peak_bytes, predict_mesh
 
 
 def network(size=256):
@@ -43,6 +43,20 @@ def test_a_rank_computes_and_holds_its_part():
         predict_mesh(model, {"batch": 2}, 1, OneRank(whole, 8.0), link)
     with pytest.raises(ValueError, match="axis 'depth'"):
         predict_mesh(model, {"depth": 2}, 1, OneRank(whole, 8.0), link)
+
+
+def test_ranks_of_one_host_have_one_copy_of_the_weights():
+    model = keras.Sequential([keras.Input((32, 32, 8)), layers.Conv2D(8, 3), layers.Flatten(), layers.Dense(2000)])
+    model.compile(keras.optimizers.Adam(), "mse")
+    weights = sum(variable.value.nbytes for variable in model.trainable_variables)
+    alone, far, near = (
+        peak_bytes(model, mesh, 2, here) for mesh, here in (({}, False), ({"height": 2}, False), ({"height": 2}, True))
+    )
+    assert alone == model.plan(2).peak_bytes
+    model._pydt_training.memory.keeps_gradients = True  # as while it is profiled
+    assert model.plan(2).peak_bytes > alone == peak_bytes(model, {}, 2)
+    assert 3.9 * weights < far < 4.3 * weights
+    assert 1.4 * weights < near < 1.8 * weights < alone
 
 
 def profile_of(model, seconds, images=1):

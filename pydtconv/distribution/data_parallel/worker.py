@@ -148,7 +148,7 @@ class Worker(Strategy):
         token = (ref(training), store, training.optimizer)
         known = self._prepared
         fresh = known is None or any(a is not b for a, b in zip(known, token, strict=True))
-        reduced = kind != "train" or store is None or store in self._reductions
+        reduced = kind != "train" or store is None or store.shared or store in self._reductions
         if single and not fresh and reduced:
             return
         agreement.check(agreement.described(training, kind, data, self._told_options, single), self.small)
@@ -158,17 +158,15 @@ class Worker(Strategy):
         if kind == "train" or fresh:
             self._replicate(training)
             self._prepared = token
-        if store is not None and not reduced:
-            self._reductions[store] = self._new_reduction(memory, store)
         if kind == "train" and store is not None and self.options.shard:
-            self._shard(training.optimizer, store)
+            self._shard(training.optimizer, memory, store)
 
-    def _shard(self, optimizer: Optimizer | None, store: ParameterStore) -> None:
+    def _shard(self, optimizer: Optimizer | None, memory: Memory, store: ParameterStore) -> None:
         """Raises NotImplementedError for an optimizer of which a process cannot have a part."""
         assert optimizer is not None
         optimizer.check_shards(store)
         if store not in self._shards or not self._shards[store].are_of(optimizer):
-            self._shards[store] = Shards(self._reductions[store], optimizer, self.small)
+            self._shards[store] = Shards(self._reduction(memory, store), optimizer, self.small)
 
     @property
     def _told_options(self) -> str:
@@ -189,13 +187,17 @@ class Worker(Strategy):
     def any(self, value: bool, what: str) -> bool:
         return bool(self.small.allreduce(np.array([float(value)]), what)[0])
 
-    def _new_reduction(self, memory: Memory, store: ParameterStore) -> Reduction:
+    def _reduction(self, memory: Memory, store: ParameterStore) -> Reduction:
+        """That of a store's gradients, which all processes ask for at the same time."""
+        if store in self._reductions:
+            return self._reductions[store]
         options = self.options
         backend = self._backends.of(memory)
         reduction = Reduction(store, self.large, backend, options.bucket_bytes, options.overlap, options.shard)
         reduction.check = options.check_gradients
         if options.bucket_size == "tune":
             self._tunings[store] = BucketTuning(reduction.set_buckets, self._slowest)
+        self._reductions[store] = reduction
         return reduction
 
     def settle(self, state: bool = True) -> None:
@@ -225,7 +227,11 @@ class Worker(Strategy):
             [f"state {i}: shape {each.shape}, {each.dtype}" for i, each in enumerate(variables)], self.small
         )
         for variable in variables:
-            self.small.bcast(variable.value, what)
+            own = variable.value
+            value = own if self.is_main else np.empty_like(own)
+            self.small.bcast(value, what)
+            if not _same_bits(value, own):  # slots of zeros need no memory before the first step
+                variable.assign(value)
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
@@ -260,7 +266,7 @@ class Worker(Strategy):
         """Around a step whose gradients are reduced."""
         memory = training.memory
         assert memory.store is not None
-        reduction, tuning = self._reductions[memory.store], self._tunings.get(memory.store)
+        reduction, tuning = self._reduction(memory, memory.store), self._tunings.get(memory.store)
         self._total = batch.total
         optimizer = training.optimizer
         assert optimizer is not None
@@ -443,6 +449,10 @@ class Worker(Strategy):
         return tree.map_structure(
             lambda leaf: self.small.allgatherv(_own_rows(leaf, batch), "the predictions of a batch"), predictions
         )
+
+
+def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8))
 
 
 def _own_rows(leaf: np.ndarray, batch: Batch) -> np.ndarray:

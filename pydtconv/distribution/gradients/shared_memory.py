@@ -35,6 +35,11 @@ class SharedRows:
         self.counters = self.counters.reshape(processes, _COUNTERS)
         rows = whole[_header_bytes(processes) :].reshape(processes, length)
         self.rows = rows.view(dtype)[:, :size]
+        self._file = file
+
+    def forget_pages(self) -> None:
+        """Takes the pages out of this process's memory until it touches them again; their contents stay."""
+        self._file.madvise(mmap.MADV_DONTNEED)
 
 
 class NotSharedError(Exception):
@@ -51,7 +56,7 @@ def shared_rows(communicator: Communicator, size: int, dtype: str) -> SharedRows
     Raises NotSharedError in all of them where one cannot have them: SeveralHostsError where MPI does not tell that they
     run on one host; otherwise with the system's reason, such as that /dev/shm is full.
     """
-    if not _on_one_host(communicator):
+    if not on_one_host(communicator):
         raise SeveralHostsError("MPI does not tell that all ranks run on one host")
     rank, processes = communicator.rank, communicator.size
     name, number, file = "", None, None
@@ -94,7 +99,8 @@ def _agree(failure: OSError | None, communicator: Communicator) -> None:
         raise NotSharedError(f"{FOLDER} on rank {first}: {reason}")
 
 
-def _on_one_host(communicator: Communicator) -> bool:
+def on_one_host(communicator: Communicator) -> bool:
+    """Whether MPI tells, on all processes, that they run on one host."""
     here = communicator.comm.Split_type(communicator.mpi.COMM_TYPE_SHARED)
     alone = here.size == communicator.size
     here.Free()

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pydtconv import tree
 from pydtconv.distribution.data_parallel.shared_step import SharedStep
 from pydtconv.distribution.data_parallel.worker import Worker, not_by_sample
+from pydtconv.distribution.gradients.host_state import HostState, unshare
+from pydtconv.distribution.gradients.reduced_updates import ReducedUpdates
+from pydtconv.distribution.gradients.shared_memory import NotSharedError, on_one_host
 from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
 from pydtconv.distribution.spatial_parallel.exchanger import Exchanger
+from pydtconv.graph import Memory
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.schedule.halos import ExchangeStart
 from pydtconv.graph.spatial.cutting import Placement
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.metrics import Mean
+from pydtconv.optimizers import Optimizer
 from pydtconv.trainers.data_adapters.arrays import ArrayData, Batch
 from pydtconv.trainers.data_adapters.streams import StreamData
 from pydtconv.trainers.step_functions import Results, StepFunction
@@ -37,8 +45,19 @@ class SpatialWorker(Worker):
         self.gathers = gathers
         far = len({self.world.hosts[rank] for rank in partition.group}) > 1
         self.exchanger = Exchanger(channels.halos, partition.group, carries_on=far)
+        shares = options.shared_memory and options.wire == "float32" and not (options.check_gradients or options.shard)
+        self._share(shares and self.size > 1 and on_one_host(channels.small))
+        self._states: WeakKeyDictionary[ParameterStore, HostState] = WeakKeyDictionary()
         self._step: StepFunction | None = None
         self._windowed: set[str] = set()  # the kinds of runs whose data has this process's part of images alone
+
+    def _share(self, shares: bool) -> None:
+        """Whether plans have one copy of weights and slots for all processes, or each its own, and flat gradients."""
+        self.sharers = self.size if shares else 1
+        self.reads_gradients = not shares
+
+    def updater(self, optimizer: Any) -> Any:
+        return ReducedUpdates(optimizer, self.large)
 
     # --- data ------------------------------------------------------------------------------------------------------
     def share(self, count: int) -> slice:
@@ -116,6 +135,58 @@ class SpatialWorker(Worker):
         beside = self.exchanger.going_on() if overlaps else nullcontext()
         with super().running(training, kind, batch, step) as shared, beside:
             yield shared
+
+    def _replicate(self, training: Training) -> None:
+        super()._replicate(training)
+        store, optimizer = training.memory.store, training.optimizer
+        state = None if store is None else self._states.get(store)
+        lost = state is None or store is None or optimizer is None or not state.holds(store, optimizer)
+        if self.any(lost, "whether all ranks share their weights") and store is not None:
+            self._states.pop(store, None)
+
+    @contextmanager
+    def _learning(self, training: Training, batch: Batch, step: StepFunction) -> Iterator[None]:
+        memory, optimizer = training.memory, training.optimizer
+        store, updater = memory.store, step.executor.updater
+        assert store is not None
+        assert optimizer is not None
+        if not isinstance(updater, ReducedUpdates):
+            if store.shared:
+                self._states.pop(store, None)
+                unshare(store, optimizer)
+                memory.generation += 1
+            with super()._learning(training, batch, step):
+                yield
+            return
+        state = self._shared_state(memory, store, optimizer)
+        updater.prepare(None if state is None else state.sums, batch.size > 0, int(optimizer.iterations) + 1)
+        try:
+            yield
+        except BaseException:
+            self._states.pop(store, None)  # whose counts of what was sent may differ
+            raise
+        averages = self._averages_of(step.executor)
+        averages.start(batch.size / batch.total)
+        averages.finish()
+
+    def _shared_state(self, memory: Memory, store: ParameterStore, optimizer: Optimizer) -> HostState | None:
+        """The one copy of weights and slots; None, with a warning, where there is no room for it."""
+        state = self._states.get(store)
+        if state is not None and state.holds(store, optimizer):
+            return state
+        self._states.pop(store, None)
+        memory.generation += 1
+        try:
+            state = self._states[store] = HostState(store, optimizer, self.small)
+            return state
+        except NotSharedError as error:
+            if store.shared:
+                unshare(store, optimizer)
+            if self.is_main:
+                told = f"each rank has weights of its own, which takes more memory, and sends gradients: {error}"
+                warnings.warn(told, UserWarning, stacklevel=2)
+            self._share(False)
+            return None
 
     def _weight_portions(self, training: Training, kind: str, batch: Batch) -> dict[str, float]:
         """As for whole images; weights that are cut like images count each by their part."""

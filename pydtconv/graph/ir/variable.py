@@ -269,7 +269,10 @@ class Variable(Operators):
         array = real_array(f"variable {self.path!r}", value).astype(self.value.dtype, copy=False)
         if array.shape != self.value.shape:
             raise ValueError(f"variable {self.path!r}: expected shape {self.value.shape}, got {array.shape}")
-        self.value[...] = array
+        if self.value.flags.writeable:
+            self.value[...] = array
+        else:  # other processes see it
+            self.value = array.copy()
         self.version += 1
         return self
 

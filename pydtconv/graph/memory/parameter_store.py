@@ -21,10 +21,16 @@ from pydtconv.graph.ir.variable import Variable
 ALIGNMENT = 16
 
 
+def lies_in(array: np.ndarray, flat: np.ndarray) -> bool:
+    """Whether an array is a part of a flat array, or of what this is a part of."""
+    return array.base is (flat if flat.base is None else flat.base)
+
+
 class ParameterStore:
     """Flat arrays over trainable variables; moves each variable's value into `parameters`.
 
     variables: in order.  parameters, gradients: 1-D arrays of equal length; gaps between variables are zero.
+    shared: whether other processes have these parameters, too.
     dtype: of the arrays: that of the variables, or an unsigned integer where these differ, for nobody to compute with.
     `gradients` is made when it is first asked for: steps that apply each gradient at once (`Plan.applies_gradients`) do
     without, and leave it as it is.
@@ -47,6 +53,7 @@ class ParameterStore:
             self._runs.append((slice(start, position), np.dtype(variable.dtype)))
         self.size = position
         self.parameters = np.zeros(self.size, self.dtype)
+        self.shared = False
         self._gradients: np.ndarray | None = None
         self.slots: dict[str, np.ndarray] = {}
         for variable in self.variables:
@@ -60,7 +67,23 @@ class ParameterStore:
     @property
     def holds_all(self) -> bool:
         """Whether no other store has taken one of the variables since."""
-        return all(variable.host_array.base is self.parameters for variable in self.variables)
+        return all(lies_in(variable.host_array, self.parameters) for variable in self.variables)
+
+    def copy_into(self, flat: np.ndarray) -> None:
+        """Copies the variables' values into a flat array of zeros."""
+        for variable in self.variables:
+            self.of(variable, flat)[...] = variable.host_array
+
+    def place(self, parameters: np.ndarray, shared: bool = False) -> None:
+        """Moves the variables into another flat array, which has their values.
+
+        shared: other processes write there, too: `assign` gives a variable an array of its own.
+        """
+        self.parameters, self.shared = parameters, shared
+        for variable in self.variables:
+            view = self.of(variable, parameters)
+            view.flags.writeable = not shared
+            variable.value = view
 
     @property
     def overwritten(self) -> list[Variable]:

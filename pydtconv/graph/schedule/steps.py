@@ -352,14 +352,20 @@ class LossGradient:
     """The buffer of d loss / d loss = 1."""
 
 
+#: bytes of shared memory in which a process's gradients wait for those of others
+STAGED = 2 << 20
+
+
 @dataclass(frozen=True)
 class Updates:
     """What an optimizer can do while backward runs: update each variable, and parts of large ones.
 
-    by_rows: whether it may be given the rows of a gradient one after the other.
+    by_rows: whether it may be given the rows of a gradient one after the other.  sharers: how many processes of a host
+    have one copy of variables and slots, of which each updates a part.
     """
 
     by_rows: bool = True
+    sharers: int = 1
 
 
 class Steps(list[Step]):
