@@ -6,6 +6,7 @@ python tools/scripts.py FOLDER --stand-ins small.py       small.py runs before e
                                                           its name as argument: it can replace downloads
 python tools/scripts.py FOLDER --leave-out reasons.txt    lines "pattern: reason", of scripts that are not started
 python tools/scripts.py FOLDER --csv FILE --markdown FILE --logs FOLDER
+python tools/scripts.py FOLDER --keras                    under the Keras that this Python has
 
 A script's results are "finished", "stopped in pydtconv", "stopped elsewhere" (a package, data or a download is missing,
 or the script itself ended), and "time" (the limit is over).  Scripts run in a temporary folder that has links to all
@@ -21,6 +22,7 @@ import faulthandler
 import fnmatch
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -52,6 +54,8 @@ MISSING = {
     FileNotFoundError: "data",
     SyntaxError: "Python 3",
 }
+#: packages that are pydtconv's under `pydtconv run`
+ROOTS = ("keras", "tf_keras", "tensorflow", "pydtconv")
 LONGEST = 100
 
 
@@ -103,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stand-ins", action="append", type=Path, default=[], metavar="FILE", help="Python file that runs before"
     )
     parser.add_argument("--leave-out", type=Path, metavar="FILE", help='lines "pattern: reason"')
+    parser.add_argument("--keras", action="store_true", help="run under the Keras that this Python has")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="scripts at a time (default: 1)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table")
     parser.add_argument(
@@ -137,15 +142,24 @@ def _run(name: str, script: Path, args: argparse.Namespace) -> Row:
         work.mkdir()
         for path in script.parent.iterdir():
             (work / path.name).symlink_to(path)
-        stand_ins = [str(path.resolve()) for path in args.stand_ins]
-        command = [sys.executable, __file__, "--child", str(report), str(args.timeout), str(script), *stand_ins]
+        stand_ins = [path.resolve() for path in args.stand_ins]
+        command = [
+            sys.executable,
+            __file__,
+            "--child",
+            report,
+            str(args.timeout),
+            "keras" * args.keras,
+            script,
+            *stand_ins,
+        ]
         log = Path(folder, "log")
         if args.logs:
             log = args.logs.resolve() / f"{name.replace('/', '.')}.txt"
             log.parent.mkdir(parents=True, exist_ok=True)
         begin = time.monotonic()
         with log.open("wb") as output:
-            status = _wait(command, work, output, args.timeout + 30)
+            status = _wait(command, work, output, 2 * args.timeout + 60)  # the process ends itself
         seconds = time.monotonic() - begin
         text = report.read_text() if report.exists() else ""
     result, _, where = text.rpartition("\n")[-1].partition(": ")
@@ -156,7 +170,7 @@ def _run(name: str, script: Path, args: argparse.Namespace) -> Row:
     return Row(name, result, where, seconds)
 
 
-def _wait(command: list[str], folder: Path, output: object, seconds: float) -> int | None:
+def _wait(command: list[str | Path], folder: Path, output: object, seconds: float) -> int | None:
     """The exit status of a process; None where it was killed after these seconds."""
     environment = {"MPLBACKEND": "Agg", "PYTHONUNBUFFERED": "1", **os.environ}
     process = subprocess.Popen(
@@ -179,10 +193,25 @@ def _write_markdown(path: Path, rows: list[Row]) -> None:
     path.write_text((f"{above[0]}{MARK}\n\n" if above[1] else "") + "\n".join(lines) + "\n")
 
 
-def _child(report: str, seconds: str, script: str, *stand_ins: str) -> int:
+def _under_keras(script: str, arguments: list[str]) -> int:
+    """What `run_script` does, with the Keras that is installed."""
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).parent))
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def _child(report: str, seconds: str, keras: str, script: str, *stand_ins: str) -> int:
     """One script in this process.  The last line of the report says how it ended."""
     sys.path.pop(0)  # this folder
-    from pydtconv.cli.run import run_script
+    if keras:
+        run = _under_keras
+    else:
+        from pydtconv.cli.run import run_script as run
 
     ends: list[str] = []
 
@@ -191,12 +220,12 @@ def _child(report: str, seconds: str, script: str, *stand_ins: str) -> int:
         ends.append(ending(error, trace, script))
 
     sys.excepthook = hook
-    status = next(filter(None, (run_script(path, [script]) for path in stand_ins)), 0)
+    status = next(filter(None, (run(path, [script]) for path in stand_ins)), 0)
     with open(report, "w") as file:
         faulthandler.enable(file)
         faulthandler.dump_traceback_later(float(seconds), exit=True, file=file)
         try:
-            status = status or run_script(script, [])
+            status = status or run(script, [])
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else int(error.code is not None)
             ends.append(f"{ELSEWHERE}: exit({error.code!r})" if status else FINISHED)
@@ -208,14 +237,12 @@ def _child(report: str, seconds: str, script: str, *stand_ins: str) -> int:
 
 def ending(error: BaseException, trace: TracebackType | None, script: str) -> str:
     """Result and place of an error in a script."""
-    from pydtconv.compat.keras_names import ROOTS
-
     frames = traceback.extract_tb(trace)
     lines = [frame.lineno for frame in frames if frame.filename == script]
     if isinstance(error, SyntaxError) and error.filename == script:
         lines = [error.lineno]
     missing = next((what for kind, what in MISSING.items() if isinstance(error, kind)), None)
-    if isinstance(error, ImportError) and str(error.name).split(".")[0] in (*ROOTS, "pydtconv"):
+    if isinstance(error, ImportError) and str(error.name).split(".")[0] in ROOTS:
         missing = None
     text = " ".join(f"{type(error).__name__}: {error}".split()).partition("; ")[0]
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

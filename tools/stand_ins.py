@@ -31,7 +31,7 @@ IMAGES = {
     "cifar10": ((32, 32, 3), 10),
     "cifar100": ((32, 32, 3), 100),
 }
-TRAIN, TEST = 64, 32
+TRAIN, TEST = map(int, os.environ.get("STAND_IN_IMAGES", "64,32").split(","))
 
 
 def modules(name: str) -> Iterator[ModuleType]:
@@ -48,9 +48,9 @@ def modules(name: str) -> Iterator[ModuleType]:
 
 def replace(name: str, function: str, by: Callable[..., Any]) -> None:
     """Puts `by(old, ...)` in the place of a function of a module of Keras."""
-    found = [module for module in modules(name) if hasattr(module, function)]
-    for module in found:
-        setattr(module, function, wrapped(getattr(found[0], function), by))
+    for module in {id(module): module for module in modules(name)}.values():
+        if hasattr(module, function):
+            setattr(module, function, wrapped(getattr(module, function), by))
 
 
 def wrapped(old: Callable[..., Any], by: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,12 +148,9 @@ def main() -> None:
     keras = importlib.import_module("keras")
     for name in ("fit", "evaluate"):
         setattr(keras.Model, name, wrapped(getattr(keras.Model, name), short))
-    try:
-        image = importlib.import_module("keras.preprocessing.image")
-    except ImportError:
-        image = importlib.import_module("keras.src.legacy.preprocessing.image")
-    generator = image.ImageDataGenerator
-    generator.flow_from_directory = wrapped(generator.flow_from_directory, flow_from_directory)
+    generator = getattr(importlib.import_module("keras.preprocessing.image"), "ImageDataGenerator", None)
+    if generator is not None:  # Keras 3 has none
+        generator.flow_from_directory = wrapped(generator.flow_from_directory, flow_from_directory)
     for name in dir(keras.applications):
         member = getattr(keras.applications, name)
         nets = [member] if inspect.isfunction(member) else []
