@@ -46,20 +46,19 @@ class InputLayer(Layer):
         elif batch_size is not None:
             raise ValueError("InputLayer: batch_size cannot be given together with batch_shape")
         self.batch_shape = _checked("batch_shape", batch_shape)
-        if dtype == "string":
-            raise TypeError("Input: dtype: expected one of numbers, got 'string': layers of words are called on arrays")
-        self._input_dtype = config.floatx() if dtype is None else name_of(dtype)
+        is_string = isinstance(dtype, str) and dtype == "string"
+        self._input_dtype = "string" if is_string else config.floatx() if dtype is None else name_of(dtype)
         if self._input_dtype in COMPLEX:
             raise TypeError(f"Input: dtype: expected a real one, got {self._input_dtype}")
         if self._input_dtype == BFLOAT16:
             raise ValueError("Input: dtype: expected one such as float32, got 'bfloat16': layers round what they read")
         self.sparse, self.ragged, self.optional = False, False, bool(optional)
         self.built = True
-        Node(self, (), {}, KerasTensor(self.batch_shape, self.dtype, name=self.name))
+        Node(self, (), {}, KerasTensor(self.batch_shape, "int64" if is_string else self.dtype, name=self.name))
 
     @property
     def dtype(self) -> str:
-        """The dtype of the tensor."""
+        """The dtype of the tensor; of strings, whose tensor holds their fingerprints as int64, "string"."""
         return self._input_dtype
 
     @property

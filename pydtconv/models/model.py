@@ -23,6 +23,7 @@ from pydtconv.models.state_tree import set_state_tree, state_tree
 from pydtconv.models.summary import print_summary
 from pydtconv.serialization.objects import serialize_keras_object
 from pydtconv.serialization.registry import custom_object_scope
+from pydtconv.support.strings import reads_strings, without_strings
 from pydtconv.trainers import Trainer
 
 
@@ -139,6 +140,13 @@ class Model(Trainer, Layer):
     def build(self, input_shape: Any) -> None:
         if self._pydt_network is None:
             self._pydt_build_by_calling(input_shape)
+
+    def _pydt_convert_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if self._pydt_network is not None and any(map(reads_strings, self._pydt_network.flat_inputs)):
+            return tree.map_structure(without_strings, (args, kwargs))
+        return args, kwargs
 
     def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # a model that has not defined `build` is built by its first call

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.layers.base.input_spec import shape_hint
+from pydtconv.support.strings import are_fingerprints, reads_strings
 from pydtconv.trainers.targets import Targets
 
 
@@ -28,6 +29,9 @@ def check_inputs(model: Any, x: Any) -> None:
     for tensor, array in zip(expected, arrays, strict=True):
         if array is None:  # of an optional input
             continue
+        read, given = ("strings" if them else "numbers" for them in (reads_strings(tensor), are_fingerprints(array)))
+        if read != given:
+            raise ValueError(f"x: input {tensor.name!r}: expected {read}, got {given}")
         wanted, got = tuple(tensor.shape), tuple(array.shape)
         if not _fits(model, wanted, got):
             told = f"({', '.join(['n', *(str(e) for e in wanted[1:])])})"

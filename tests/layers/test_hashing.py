@@ -132,8 +132,3 @@ def test_floats_of_an_input_have_to_be_integers():
     for wrong in (0.5, 2.0**24):
         with pytest.raises(ValueError, match="expected integers, got floats that are none"):
             model.predict(np.array([[wrong]]), verbose=0)
-
-
-def test_strings_are_for_arrays():
-    with pytest.raises(TypeError, match="got 'string': layers of words are called on arrays"):
-        layers.Input((1,), dtype="string")

@@ -11,10 +11,12 @@ from pydtconv import config, ops, tree
 from pydtconv.dtype_policies import INTEGERS
 from pydtconv.layers.base.arguments import positive, refuse
 from pydtconv.layers.base.layer import Layer
+from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.layers.preprocessing.categories import MODES, check_mode, encoded
 from pydtconv.ops.functions.tables.hashing import bins, cross_bins, hash_bins
 from pydtconv.serialization.configurable import builtin
 from pydtconv.support.fingerprints import key_of
+from pydtconv.support.strings import reads_strings
 
 
 def _categories(layer: Layer, values: Any) -> Any:
@@ -57,7 +59,10 @@ class _Hashed(Layer):
         raise NotImplementedError
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        symbolic = any(hasattr(leaf, "apply_op") for leaf in tree.flatten(inputs))
+        leaves = tree.flatten(inputs)
+        if any(isinstance(leaf, KerasTensor) and reads_strings(leaf) for leaf in leaves):
+            raise ValueError(f"{type(self).__name__} {self.name!r}: strings are hashed in arrays, not in tensors")
+        symbolic = any(hasattr(leaf, "apply_op") for leaf in leaves)
         return super().__call__(inputs, *args, **kwargs) if symbolic else self.call(inputs)
 
     def call(self, inputs: Any) -> Any:

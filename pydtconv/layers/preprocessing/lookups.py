@@ -17,6 +17,7 @@ from pydtconv.layers.preprocessing.categories import MODES, batches_of, check_kn
 from pydtconv.serialization.configurable import builtin
 from pydtconv.serialization.lambdas import refuse_path
 from pydtconv.support.fingerprints import key_of, string_bin
+from pydtconv.support.strings import fingerprints
 
 
 class _Lookup(Layer):
@@ -165,6 +166,18 @@ class _Lookup(Layer):
         places |= dict(zip(strange, self._unknown_bins(strange), strict=True))
         return self._encoded(np.array([places[token] for token in tokens], "int64").reshape(values.shape))
 
+    def _places(self, values: Any, words: np.ndarray, mask: int | None, unknown: Any) -> Any:
+        """The indices of integers of a tensor among the words; those of the mask and of unknown ones are given."""
+        order = np.argsort(words)
+        place = ops.mod(ops.searchsorted(words[order], values), max(len(words), 1))
+        found = ops.take(words[order], place) if len(words) else values
+        known = ops.equal(found, values) if len(words) else ops.not_equal(values, values)
+        index = ops.take(order + self._first, place) if len(words) else values
+        result = ops.where(known, index, np.int64(-1) if self.num_oov_indices == 0 else unknown)
+        if mask is not None:
+            result = ops.where(ops.equal(values, mask), np.int64(self._masked), result)
+        return self._encoded(result)
+
     def _encoded(self, indices: Any) -> Any:
         size = self.max_tokens if self.pad_to_max_tokens else self.vocabulary_size()
         assert size is not None
@@ -243,24 +256,16 @@ class IntegerLookup(_Lookup):
             if self._first == self.num_oov_indices:
                 return result
             return ops.where(ops.equal(values, 0), np.int64(self.mask_token), result)
-        order = np.argsort(words)
-        place = ops.mod(ops.searchsorted(words[order], values), max(len(words), 1))
-        found = ops.take(words[order], place) if len(words) else values
-        known = ops.equal(found, values) if len(words) else ops.not_equal(values, values)
-        index = ops.take(order + self._first, place) if len(words) else values
-        if self.num_oov_indices == 0:
-            unknown: Any = np.int64(-1)
-        else:
-            unknown = ops.add(ops.mod(values, self.num_oov_indices), self._first - self.num_oov_indices)
-        result = ops.where(known, index, unknown)
-        if self.mask_token is not None:
-            result = ops.where(ops.equal(values, self.mask_token), np.int64(self._masked), result)
-        return self._encoded(result)
+        unknown = ops.add(ops.mod(values, max(self.num_oov_indices, 1)), self._first - self.num_oov_indices)
+        return self._places(values, words, self.mask_token, unknown)
 
 
 @builtin
 class StringLookup(_Lookup):
-    """Strings of a vocabulary as indices (invert: the other way); of arrays only, before a model."""
+    """Strings of a vocabulary as indices, of arrays and in models of `Input(dtype="string")`.
+
+    invert: the other way, of arrays only.
+    """
 
     def __init__(
         self,
@@ -291,10 +296,21 @@ class StringLookup(_Lookup):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if hasattr(inputs, "apply_op"):
-            raise ValueError(f"StringLookup {self.name!r}: expected an array of strings, got a symbolic tensor")
+            if self.invert or self.salt is not None:
+                raise ValueError(f"StringLookup {self.name!r}: invert, salt: are of arrays alone, got a tensor")
+            return super().__call__(inputs, *args, **kwargs)
         values = np.asarray(inputs)
         self._known()
         if self.invert:
             table, at = np.array([*self.get_vocabulary(), self.oov_token]), values.astype("int64")
             return table[np.where((at >= 0) & (at < len(table)), at, -1)]
         return self._of_array(values)
+
+    def call(self, inputs: Any) -> Any:
+        """Of a tensor of fingerprints."""
+        values, count = ops.cast(inputs, "int64"), max(self.num_oov_indices, 1)
+        words = fingerprints(np.array(self._known(), object))
+        mask = None if self.mask_token is None else int(fingerprints(np.array(self.mask_token, object)))
+        unsigned = ops.where(ops.less(values, 0), np.int64((1 << 64) % count), np.int64(0))
+        unknown = ops.mod(ops.add(ops.mod(values, count), unsigned), count)
+        return self._places(values, words, mask, ops.add(unknown, self._first - self.num_oov_indices))

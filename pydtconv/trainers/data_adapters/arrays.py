@@ -14,6 +14,7 @@ from pydtconv import config, replica, tree
 from pydtconv.dtypes import BFLOAT16, real, refuse_kinds
 from pydtconv.graph import Rows
 from pydtconv.support.random import next_seed
+from pydtconv.support.strings import are_strings, fingerprints
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Batch:
 def to_arrays(name: str, data: Any) -> Any:
     """The structure with every leaf as an array; lists of numbers are arrays too, and bfloat16 becomes float32.
 
+    Strings of x become fingerprints.
+
     Raises ValueError, naming the argument, for leaves that are no arrays of numbers or have no first axis.
     """
     if data is None or (type(data) is np.ndarray and data.ndim and data.dtype.kind in "biuf"):
@@ -53,6 +56,8 @@ def to_arrays(name: str, data: Any) -> Any:
     array = np.asarray(data)
     if array.dtype.name == BFLOAT16:
         array = array.astype(real(BFLOAT16))
+    elif name.startswith("x") and are_strings(array):
+        array = fingerprints(array)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name}: expected an array of numbers, got {_told(data)} of dtype {array.dtype}")
     if array.ndim == 0:
