@@ -301,14 +301,18 @@ class Graph:
         self.metric_updates.append(MetricUpdate(metric, method, args, kwargs))
 
     def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
-        """variable = value, or += and -= by the sign: seen by what is traced later, done after each run."""
+        """variable = value, or += and -= by the sign: seen by what is traced later, done after each run.
+
+        The gradient of what is read of a trained variable afterwards is the variable's.  Its change is added after each
+        run, since a step may have trained it by then.
+        """
+        new, method = self.assigned(variable, value, sign), "assign"
         if variable.trainable:
-            raise NotImplementedError(
-                f"variable {variable.path!r}: assign in a layer's call expects trainable=False: steps train this one"
-            )
-        new = self.assigned(variable, value, sign)
+            old, method = self.parameter(variable), "assign_add"
+            new = self.add(_STOP, [new - old])  # type: ignore[assignment]
+            self._assigned[id(variable)] = old + new
         self.metric_updates = [each for each in self.metric_updates if each.metric is not variable]
-        self.update(variable, "assign", (new,), {})
+        self.update(variable, method, (new,), {})
 
     def has_assigned(self, variable: Variable) -> bool:
         """Whether what was traced so far assigns to the variable."""
