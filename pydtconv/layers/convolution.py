@@ -136,7 +136,12 @@ class BaseConv(ConvLayer):
         """The padding as the operator takes it."""
         return self.padding
 
-    def _convolve(self, x: Any) -> Any:
+    def convolution_op(self, inputs: Any, kernel: Any) -> Any:
+        """The convolution of inputs, in the layer's data_format; subclasses override it to change the kernel."""
+        y = self._convolution(arguments.to_channels_last(inputs, self.data_format), kernel)
+        return arguments.from_channels_last(y, self.data_format)
+
+    def _convolution(self, x: Any, kernel: Any) -> Any:
         op = ops.Conv(
             strides=self.strides,
             padding=self._sides(),
@@ -144,7 +149,13 @@ class BaseConv(ConvLayer):
             groups=self.groups,
             algorithm=self.algorithm,
         )
-        return op(x, self.kernel)
+        return op(x, kernel)
+
+    def _convolve(self, x: Any) -> Any:
+        if type(self).convolution_op is BaseConv.convolution_op:
+            return self._convolution(x, self.kernel)
+        inputs = arguments.from_channels_last(x, self.data_format)
+        return arguments.to_channels_last(self.convolution_op(inputs, self.kernel), self.data_format)
 
 
 @builtin
