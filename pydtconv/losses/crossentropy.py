@@ -183,7 +183,10 @@ class SparseCategoricalCrossentropy(LossFunctionWrapper):
         labels = y_true if ignored is None else y_true[y_true != ignored]
         if labels.dtype.kind == "f" and not (labels == np.rint(labels)).all():
             wrong = labels[labels != np.rint(labels)].flat[0]
-            raise ValueError(f"{self.name}: expected class numbers, got {wrong}")
+            if not np.isfinite(labels).all():
+                raise ValueError(f"{self.name}: expected class numbers, got {wrong}")
+            warnings.warn(f"{self.name}: expected class numbers, got {wrong}: fractions are cut off", stacklevel=2)
+            labels = np.trunc(labels)
         if classes is not None and labels.size and not (labels.min() >= 0 and labels.max() < classes):
             raise ValueError(
                 f"{self.name}: expected class numbers from 0 to {classes - 1}, got {labels.min()} to {labels.max()}: "

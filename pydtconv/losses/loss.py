@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydtconv import config, ops, replica
 from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real, real_array
 from pydtconv.naming import checked_name, to_snake_case, with_default_name
-from pydtconv.ops.checks import fits
+from pydtconv.ops.checks import broadcast_shapes, fits
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.own_names import OwnNames
 from pydtconv.serialization.objects import arguments_of, serialize_keras_object
@@ -186,6 +187,22 @@ def _widened(x: Any) -> Any:
 def _dense(array: np.ndarray, dtype: Any) -> Any:
     """The array, dense and of this dtype; one that a tape watches itself, since nobody watches a copy."""
     return ops.cast(array, str(dtype)) if is_watched(array) else np.ascontiguousarray(real_array("loss", array), dtype)
+
+
+def broadcast(kind: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Operands in one shape: as they are, or repeated along axes of length 1, as Keras does it, with a warning."""
+    given, wanted = tuple(y_true.shape), tuple(y_pred.shape)
+    if fits(given, wanted):
+        return y_true, y_pred
+    try:
+        shape = broadcast_shapes(kind, given, wanted)
+    except ValueError:
+        return y_true, y_pred  # of which the operator says what it expects
+    warnings.warn(
+        f"loss {kind!r}: y_true {given} and y_pred {wanted} are repeated to {shape}: expected equal shapes",
+        stacklevel=2,
+    )
+    return ops.broadcast_to(y_true, shape), ops.broadcast_to(y_pred, shape)
 
 
 def match_ranks(x1: Any, x2: Any) -> tuple[Any, Any]:

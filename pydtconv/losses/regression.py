@@ -9,12 +9,19 @@ from typing import Any
 
 from pydtconv import config, ops
 from pydtconv.losses import trained_targets
-from pydtconv.losses.loss import FunctionLoss, LossFunctionWrapper, as_operands, check_classes, match_ranks
+from pydtconv.losses.loss import (
+    FunctionLoss,
+    LossFunctionWrapper,
+    as_operands,
+    broadcast,
+    check_classes,
+    match_ranks,
+)
 from pydtconv.naming import defined_in
 
 
 def _elementwise(kind: str, y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
-    y_true, y_pred = match_ranks(*as_operands(y_true, y_pred))
+    y_true, y_pred = broadcast(kind, *match_ranks(*as_operands(y_true, y_pred)))
     op = ops.ElementwiseLoss(kind=kind, delta=delta, epsilon=config.epsilon())
     return trained_targets.values(op, y_true, y_pred) if trained_targets.trains(y_true) else op(y_pred, y_true)
 

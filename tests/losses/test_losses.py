@@ -274,3 +274,25 @@ def test_predictions_of_one_class_are_warned_of(name):
         with pytest.warns(SyntaxWarning, match=f"{name}: expected y_pred.shape .* num_classes above 1, got"):
             loss(np.ones(shape), np.ones(shape), axis=axis)
     loss(np.ones((2, 4, 1)), np.ones((2, 4, 1)), axis=1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError",
+                                  "MeanSquaredLogarithmicError", "Huber", "LogCosh", "Poisson", "KLDivergence",
+                                  "Hinge", "SquaredHinge", "CosineSimilarity"])  # fmt: skip
+def test_shapes_that_broadcasting_makes_equal_give_the_numbers_of_keras(name):
+    keras, rng = import_keras(), np.random.default_rng(0)
+    wide, narrow = rng.random((4, 5, 3), "float32") + 0.1, np.float32(rng.random((4, 5, 1)) > 0.5)
+    for shape in ((4, 5, 1), (4, 1, 1), (4, 1, 3)):
+        y = narrow[:, : shape[1]] * np.ones(shape, "float32")
+        for pair in ((y, wide), (wide, y * 0.5 + 0.2)):
+            expected = np.asarray(getattr(keras.losses, name)(reduction="none")(*pair))
+            found = np.asarray(getattr(losses, name)(reduction="none")(*pair))
+            np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
+
+
+def test_shapes_that_broadcasting_makes_equal_are_warned_of():
+    with pytest.warns(UserWarning, match=r"loss 'mse': y_true \(4, 1\) and y_pred \(4, 3\) are repeated to \(4, 3\)"):
+        losses.mean_squared_error(np.ones((4, 1), "float32"), np.ones((4, 3), "float32"))
+    with pytest.raises(ValueError, match="y_true must have y_pred's shape"):
+        losses.mean_squared_error(np.ones((4, 2), "float32"), np.ones((4, 3), "float32"))

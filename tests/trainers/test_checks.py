@@ -51,8 +51,14 @@ def test_labels_are_whole_numbers():
     labels = np.arange(10) % 3 * 1.0
     model.fit(X, labels, verbose=0)
     labels[3] = 1.5
-    with pytest.raises(ValueError, match=r"expected class numbers, got 1\.5"):
-        model.fit(X, labels, verbose=0)
+    whole = np.trunc(labels)
+    with pytest.warns(UserWarning, match=r"expected class numbers, got 1\.5: fractions are cut off"):
+        found = model.evaluate(X, labels, verbose=0)
+    assert found == model.evaluate(X, whole, verbose=0)
+    for wrong in (np.nan, 4.0):
+        labels[3] = wrong
+        with pytest.raises(ValueError, match="expected class numbers"):
+            model.fit(X, labels, verbose=0)
 
 
 OPTIMIZERS = [
