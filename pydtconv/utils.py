@@ -9,13 +9,14 @@ from pydtconv.files.plotting import plot_learning_curve
 from pydtconv.files.reading import BadFileError
 from pydtconv.files.windowed_arrays import WindowedArrays
 from pydtconv.suggest import refusal
+from pydtconv.support import numerical
 from pydtconv.support.dataset import PyDataset, Sequence, split_dataset
 from pydtconv.support.messages import (
     disable_interactive_logging,
     enable_interactive_logging,
     is_interactive_logging_enabled,
 )
-from pydtconv.support.numerical import normalize, to_categorical
+from pydtconv.support.numerical import to_categorical
 from pydtconv.support.progress import Progbar
 from pydtconv.support.random import set_random_seed
 from pydtconv.support.sequences import (
@@ -72,6 +73,16 @@ _SAVING = (
 #: what draws models
 _PLOTTING = ("model_to_dot", "plot_model")
 _refuse = refusal(__name__, [*__all__, *_SAVING, *_PLOTTING])
+
+
+def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
+    """x divided by its norm of an order along an axis: of an array, where a zero norm divides by 1, or of a tensor."""
+    from pydtconv import ops
+    from pydtconv.graph.ir.variable import Variable
+
+    if hasattr(x, "apply_op") or isinstance(x, Variable):
+        return ops.normalize(x, axis, order)
+    return numerical.normalize(x, axis, order)
 
 
 def __getattr__(name: str) -> Any:

@@ -34,8 +34,6 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray:
 
 def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
     """x divided by its norm of the given order along an axis; a zero norm divides by 1.  A scalar becomes a vector."""
-    if hasattr(x, "apply_op"):
-        raise TypeError(f"normalize: expected an array, got {type(x).__name__}; ops.normalize takes tensors")
     values = np.atleast_1d(real_array("normalize", x))
     if not np.issubdtype(values.dtype, np.floating):
         values = values.astype(config.floatx())

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from pydtconv import config
+from pydtconv import Variable, config, function
 from pydtconv.naming import auto_name
 from pydtconv.support.random import next_seed
 from pydtconv.utils import (
@@ -66,6 +66,9 @@ def test_normalize(order):
     np.testing.assert_allclose(normalize(x, axis=-1, order=order), expected)
     with pytest.raises(ValueError, match="order"):
         normalize(x, order=0)
+    traced = function(lambda x: normalize(x, axis=-1, order=order))(x.astype("float32"))
+    np.testing.assert_allclose(traced, expected, rtol=1e-6)
+    np.testing.assert_allclose(normalize(Variable(x), order=order), expected, rtol=1e-6)
 
 
 class Squares(PyDataset):
