@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 from pydtconv.dtypes import name_of
@@ -24,6 +25,8 @@ POLICIES = {
 }
 #: dtypes of layers that compute on integers; no global policy
 INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+#: policies that others stand for, with a warning: filled while a script runs that does not know pydtconv
+STANDS_FOR: dict[str, str] = {}
 #: what serves instead of policies that Keras has
 _INSTEAD = dict.fromkeys(("mixed_float16", "float16", "bfloat16"), "mixed_bfloat16")
 
@@ -39,6 +42,9 @@ class DTypePolicy:
             name = dtype_policy().name
         if not isinstance(name, str):
             raise TypeError(f"dtype policy: expected a name, such as 'mixed_bfloat16', got {name!r}")
+        if name in STANDS_FOR:
+            warnings.warn(f"dtype policy {name!r} is not here: {STANDS_FOR[name]!r} stands for it", stacklevel=2)
+            name = STANDS_FOR[name]
         self._name = name
         self._compute_dtype, self._variable_dtype = _dtypes_of(name)
 
@@ -145,7 +151,7 @@ def gathering_dtype(owner: str, identifier: Any) -> str:
 
     Raises ValueError, which names the owner, for what is none of these.
     """
-    if isinstance(identifier, dict) or (isinstance(identifier, str) and identifier in POLICIES):
+    if isinstance(identifier, dict) or (isinstance(identifier, str) and identifier in {*POLICIES, *STANDS_FOR}):
         identifier = get(identifier)
     try:
         return name_of(getattr(identifier, "variable_dtype", identifier))

@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pydtconv import dtype_policies
 from pydtconv._version import __version__
 from pydtconv.suggest import missing
 
@@ -238,6 +239,7 @@ def install() -> None:
         raise RuntimeError(f"{', '.join(loaded)} was imported before pydtconv could take its place")
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
+    dtype_policies.STANDS_FOR["mixed_float16"] = "mixed_bfloat16"
     # TensorBoard's writer must not take our tensorflow for the real one; this module is its own switch for that
     sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
 
@@ -247,4 +249,5 @@ def uninstall() -> None:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Finder)]
     for name in [name for name, module in sys.modules.items() if isinstance(module, Alias)]:
         del sys.modules[name]
+    dtype_policies.STANDS_FOR.clear()
     sys.modules.pop("tensorboard.compat.notf", None)

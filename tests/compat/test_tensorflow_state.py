@@ -175,3 +175,15 @@ def test_without_a_script_none_of_it_is_imported():
     code += "print([m for m in sys.modules if m.startswith('pydtconv.compat')])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def test_half_precision_is_that_of_bfloat16(tf):
+    keras = tf.keras
+    with pytest.warns(UserWarning, match="'mixed_float16' is not here: 'mixed_bfloat16' stands for it"):
+        keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        assert keras.layers.Dense(2).compute_dtype == "bfloat16"
+        with pytest.raises(ValueError, match="got 'float16'; instead of float16 use mixed_bfloat16"):
+            keras.layers.Dense(2, dtype="float16")
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
