@@ -11,6 +11,7 @@ A hook that is called before it was filled has the package's root, which stands 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,25 @@ class Hook:
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def returning(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose results a user gets: they go through `as_result`."""
+
+    @functools.wraps(function)
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return as_result(function(*args, **kwargs))
+
+    return given
+
+
+class Returning:
+    """Base of classes whose instances a user calls: what `__call__` of a subclass gives goes through `as_result`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__call__" in vars(cls):
+            cls.__call__ = returning(vars(cls)["__call__"])  # type: ignore[method-assign]
 
 
 #: (op, *arrays, training=False): an operator on NumPy arrays, computed at once

@@ -14,6 +14,7 @@ import numpy as np
 from pydtconv import config, ops
 from pydtconv.dtypes import BFLOAT16, name_of, real
 from pydtconv.graph.ir.graph import current_graph
+from pydtconv.hooks import returning
 from pydtconv.ops.functions.tables import random
 from pydtconv.ops.functions.tables.random import SeedGenerator
 from pydtconv.suggest import refusal
@@ -138,5 +139,7 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
         return random.shuffle(x, axis, seed)
     return ops.take(x, ops.argsort(_noise((x.shape[axis],), None, seed)), axis=axis)
 
+
+globals().update({name: returning(globals()[name]) for name in __all__ if name != "SeedGenerator"})
 
 __getattr__ = refusal(__name__, __all__)

@@ -36,7 +36,7 @@ class SwapEMAWeights(Callback):
     def _swap(self) -> None:
         for variable, average in self._averages():
             value = variable.numpy().copy()
-            variable.assign(average.value)
+            variable.assign(average.array)
             average.assign(value)
         self.swapped = not self.swapped
 
@@ -61,7 +61,7 @@ class SwapEMAWeights(Callback):
     def _stay(self) -> None:
         """Leaves the averages in the model: fit replaces the weights by the optimizer's at its end."""
         for variable, average in self._averages():
-            average.assign(variable.value)
+            average.assign(variable.array)
         self.swapped = False
 
     def release(self) -> None:

@@ -35,7 +35,7 @@ def training_state(model: Any, callbacks: Sequence[Any], finished: bool = False)
     run = model._pydt_steps.memory.state
     return {
         "position": model._pydt_position.get_state(finished),
-        "weights": {f"{path}/{i}": variable.value for path, i, variable in _variables(model)},
+        "weights": {f"{path}/{i}": variable.array for path, i, variable in _variables(model)},
         "own": {path: _written(layer) for path, layer in _writing(model)},
         "assets": {name: np.frombuffer(data, np.uint8) for name, data in written_assets(model).items()},
         "optimizer": _optimizer_state(model, model.optimizer),
@@ -202,7 +202,7 @@ def _restore_metrics(model: Any, kept: Mapping[str, Any]) -> None:
 def _optimizer_state(model: Any, optimizer: Any) -> dict[str, Any]:
     """of: the names of the variables that it was built with, None for those that are not the model's."""
     names = {id(variable): f"{path}/{i}" for path, i, variable in _variables(model)}
-    values = {str(i): variable.value for i, variable in enumerate(optimizer.variables)}
+    values = {str(i): variable.array for i, variable in enumerate(optimizer.variables)}
     of = [names.get(id(variable)) for variable in optimizer._pydt_slots.variables]
     return {"kind": type(optimizer).__name__, "variables": values, "of": of}
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv.hooks import Returning
 from pydtconv.serialization.objects import arguments_of
 
 Shape = Sequence[int]
 
 
-class Initializer:
+class Initializer(Returning):
     """Base of all initializers."""
 
     def __call__(self, shape: Shape, dtype: str | None = None) -> np.ndarray:

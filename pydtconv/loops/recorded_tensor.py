@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.ir.numpy_calls import call_ufunc
 from pydtconv.graph.ir.variable import Variable
 
 
@@ -35,6 +36,17 @@ class Handle(Tensor):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.graph.value_of(self), dtype=dtype)  # type: ignore[attr-defined]
+
+    def known(self) -> np.ndarray:
+        """The value for NumPy's functions, once all tapes of the recording are closed; in their blocks TypeError."""
+        if self.graph.open_tapes or self.graph.traced:  # type: ignore[attr-defined]
+            raise TypeError(
+                f"a tensor of shape {self.shape} is recorded: expected functions of keras.ops, got one of NumPy"
+            )
+        return self.numpy()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call_ufunc(Handle, ufunc, method, inputs, kwargs)
 
     def item(self) -> Any:
         """The only element."""

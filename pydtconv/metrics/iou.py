@@ -54,10 +54,10 @@ class IoU(Metric):
         inside = (labels >= 0) & (labels < self.num_classes) & (found >= 0) & (found < self.num_classes)
         if self.ignore_class is not None:
             inside &= labels != self.ignore_class
-        np.add.at(self.total_cm.value, (labels[inside], found[inside]), weights[inside])
+        np.add.at(self.total_cm.array, (labels[inside], found[inside]), weights[inside])
 
     def result(self) -> float:
-        matrix = self.total_cm.value
+        matrix = self.total_cm.array
         both = np.diag(matrix)[self.target_class_ids]
         either = (matrix.sum(0) + matrix.sum(1) - np.diag(matrix))[self.target_class_ids]
         seen = either > 1e-9

@@ -181,7 +181,7 @@ class Metric(Masks, OwnNames):
         start = start if callable(start) else np.broadcast_to(np.asarray(start), tuple(shape))
         state = State(start, tuple(shape), dtype or self.dtype, trainable=False, name=name or "state")
         state.path = f"{self.name}/{state.name}"
-        self._pydt_states.append((state, state.value.copy()))
+        self._pydt_states.append((state, state.array.copy()))
         return state
 
     def add_weight(
@@ -213,8 +213,8 @@ class Metric(Masks, OwnNames):
         """What a checkpoint keeps, as plain data and arrays."""
         gathered = {name: getattr(self, name) for name in self.state_names}
         parts = self._pydt_inner()
-        inner = [part.get_state() if isinstance(part, Metric) else part.value for part in parts]
-        own = [state.value for state, _ in self._pydt_states]
+        inner = [part.get_state() if isinstance(part, Metric) else part.array for part in parts]
+        own = [state.array for state, _ in self._pydt_states]
         return {"variables": own, **gathered, **({"inner": inner} if inner else {})}
 
     def set_state(self, state: Mapping[str, Any]) -> None:

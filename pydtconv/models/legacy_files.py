@@ -330,7 +330,7 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
     """Writes a built model to an `.h5` file, whole or not at all, as Keras 3 does."""
     data = io.BytesIO()
     config = with_shared(lambda: {"class_name": type(model).__name__, "config": model.get_config()})
-    nbytes = sum(variable.value.nbytes for variable in model.variables)
+    nbytes = sum(variable.array.nbytes for variable in model.variables)
     with turn_of(model).taken(), writing(data, nbytes) as h5:
         h5.attrs["keras_version"] = "3.0.0"
         h5.attrs["backend"] = f"pydtconv {__version__}"
@@ -374,7 +374,7 @@ def _paths(variables: list[Variable]) -> Iterator[tuple[str, np.ndarray]]:
         while name in seen:
             name, count = f"{variable.path}_{count}", count + 1
         seen.add(name)
-        yield name, np.asarray(variable.value)
+        yield name, np.asarray(variable.array)
 
 
 def _write_arrays(group: h5py.Group, arrays: Any) -> None:

@@ -61,7 +61,7 @@ def optimizers_of(model: Any) -> list[tuple[str, Any]]:
 def weights_bytes(model: Any) -> int:
     """Bytes of all arrays that a file of the model has."""
     kept = [variable for _, optimizer in optimizers_of(model) for variable in optimizer.variables]
-    return sum(variable.value.nbytes for variable in (*model.variables, *kept))
+    return sum(variable.array.nbytes for variable in (*model.variables, *kept))
 
 
 def stored_groups(model: Layer, skipped: Iterable[Layer] = ()) -> Iterator[Stored]:
@@ -79,7 +79,7 @@ def stored_groups(model: Layer, skipped: Iterable[Layer] = ()) -> Iterator[Store
 def _written(layer: Layer) -> Mapping[str, Any]:
     """What a layer has in a file: its variables, or what a subclass writes for itself."""
     if not layer._pydt_writes_itself:
-        return {str(index): variable.value for index, variable in enumerate(own_variables(layer))}
+        return {str(index): variable.array for index, variable in enumerate(own_variables(layer))}
     state: dict[str, Any] = {}
     layer.save_own_variables(state)
     return state

@@ -69,21 +69,21 @@ class Adafactor(Optimizer):
     def update_step(self, gradient: np.ndarray, variable: Variable, learning_rate: float) -> None:
         """One variable's update, in place."""
         index, step = self._get_variable_index(variable), int(self.iterations) + 1
-        r, c, v = self._r[index], self._c[index], self._v[index].value
+        r, c, v = self._r[index], self._c[index], self._v[index].array
         rho = min(learning_rate, 1 / math.sqrt(step))
         beta = 1 - step**self.beta_2_decay
         squares = np.square(gradient) + gradient.dtype.type(self.epsilon_1)
         if len(variable.shape) >= 2:
-            r.assign(beta * r.value + (1 - beta) * squares.mean(-1))
-            c.assign(beta * c.value + (1 - beta) * squares.mean(-2))
-            rows = r.value / r.value.mean(-1, keepdims=True)
-            np.multiply(rows[..., None], c.value[..., None, :], out=v)
+            r.assign(beta * r.array + (1 - beta) * squares.mean(-1))
+            c.assign(beta * c.array + (1 - beta) * squares.mean(-2))
+            rows = r.array / r.array.mean(-1, keepdims=True)
+            np.multiply(rows[..., None], c.array[..., None, :], out=v)
             np.maximum(v, np.finfo(v.dtype).tiny, out=v)  # the product of a row and a column without gradients is 0
         else:
             v[...] = beta * v + (1 - beta) * squares
         update = gradient / np.sqrt(v)
         update /= max(1.0, _rms(update) / self.clip_threshold)
-        variable.value[...] -= max(self.epsilon_2, _rms(variable.value)) * rho * update
+        variable.array[...] -= max(self.epsilon_2, _rms(variable.array)) * rho * update
 
 
 def _rms(x: np.ndarray) -> float:

@@ -97,7 +97,7 @@ class Nadam(AdaptiveMoments):
         return [self._product]
 
     def begin_step(self) -> None:
-        self._product.value[...] *= self.beta_1 * (1 - 0.5 * 0.96 ** (int(self.iterations) + 1))
+        self._product.array[...] *= self.beta_1 * (1 - 0.5 * 0.96 ** (int(self.iterations) + 1))
 
     def update(self, w: Flat, dw: Flat, slots: Arrays, learning_rate: float, weight_decay: float) -> None:
         kernels.nadam(

@@ -54,7 +54,7 @@ def _make_ready(optimizer: Any, variables: Sequence[Variable], store: ParameterS
 def _is_of(store: ParameterStore, variables: Sequence[Variable]) -> bool:
     """Whether a store has just these variables, and they still lie in it."""
     same = {*map(id, store.variables)} == {*map(id, variables)}
-    return same and all(variable.value.base is store.parameters for variable in store.variables)
+    return same and all(variable.array.base is store.parameters for variable in store.variables)
 
 
 def _pairs(optimizer: Any, gradients: list[Any], variables: Sequence[Variable] | None) -> list[tuple[Any, Variable]]:

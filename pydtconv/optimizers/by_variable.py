@@ -97,7 +97,7 @@ class ByVariable(OwnNames):
         optimizer = self if self.built else copy.deepcopy(self)
         if not self.built:
             optimizer.build(list(variables))  # type: ignore[attr-defined]
-        return sum(variable.value.nbytes for variable in optimizer._pydt_added)
+        return sum(variable.array.nbytes for variable in optimizer._pydt_added)
 
     def _get_variable_index(self, variable: Variable) -> int:
         """The place of a variable among those that the optimizer was built with."""
@@ -149,7 +149,7 @@ class ByVariable(OwnNames):
                     self._pydt_decay(variable, self.weight_decay)
 
     def _pydt_decay(self, variable: Variable, weight_decay: float) -> None:
-        variable.assign_sub(variable.value * variable.value.dtype.type(weight_decay * float(self.learning_rate)))
+        variable.assign_sub(variable.array * variable.array.dtype.type(weight_decay * float(self.learning_rate)))
 
     def _use_weight_decay(self, variable: Variable) -> bool:
         return self._pydt_decays(variable)  # type: ignore[attr-defined]

@@ -151,7 +151,7 @@ class FlatStep(ByVariable):
 
     def accumulated(self, variable: Variable) -> np.ndarray:
         """The gradients of a variable that were accumulated since the last update, divided by the loss scale."""
-        found: np.ndarray = self._pydt_slots.of(variable)["gradient_accumulator"].value
+        found: np.ndarray = self._pydt_slots.of(variable)["gradient_accumulator"].array
         return found
 
     def take_accumulated(self, variable: Variable, gradient: np.ndarray) -> None:
@@ -220,7 +220,7 @@ class FlatStep(ByVariable):
 
     def end(self) -> None:
         """Ends a step."""
-        self._pydt_steps.value[...] += 1
+        self._pydt_steps.array[...] += 1
         for variable, value in self._pydt_aside:
             variable.assign(value)
         for variable in self._pydt_constrained:
@@ -238,7 +238,7 @@ class FlatStep(ByVariable):
             largest = self.accumulated(variable)
             np.maximum(value, largest, out=value)
             largest[...] = 0 if self._pydt_updates else value
-        return value if self._pydt_updates else variable.value.copy()
+        return value if self._pydt_updates else variable.array.copy()
 
     def bind_part(self, part: slice, gradients: Any) -> BoundPart:
         """`apply_part` for a slice and gradients that stay where they are, as a call."""

@@ -18,7 +18,7 @@ class Lamb(AdaptiveMoments):
     def update_step(self, gradient: np.ndarray, variable: Variable, learning_rate: float) -> None:
         """One variable's update, in place."""
         slots, step = self._pydt_slots.of(variable), int(self.iterations) + 1
-        m, v, w = slots["momentum"].value, slots["velocity"].value, variable.value
+        m, v, w = slots["momentum"].array, slots["velocity"].array, variable.array
         m += (gradient - m) * (1 - self.beta_1)
         v += (np.square(gradient) - v) * (1 - self.beta_2)
         update = m / (1 - self.beta_1**step)

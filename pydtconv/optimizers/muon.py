@@ -107,9 +107,9 @@ class Muon(Optimizer):
     def update_step(self, gradient: np.ndarray, variable: Variable, learning_rate: float) -> None:
         """One variable's update, in place."""
         index = self._get_variable_index(variable)
-        m, velocity, w = self.momentums[index].value, self.adam_velocities[index], variable.value
+        m, velocity, w = self.momentums[index].array, self.adam_velocities[index], variable.array
         if velocity is not None:
-            self._adam_step(gradient, w, m, velocity.value, learning_rate * self.adam_lr_ratio)
+            self._adam_step(gradient, w, m, velocity.array, learning_rate * self.adam_lr_ratio)
             return
         m += gradient + m * (self.momentum - 1)
         update = self._orthogonal(gradient + self.momentum * m if self.nesterov else m)

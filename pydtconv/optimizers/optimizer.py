@@ -112,7 +112,7 @@ class Optimizer(FlatStep):
         self._pydt_slots.build(variables, initial, store)
         if self.use_ema:  # the first step sets them; those that join later begin where they are
             for variable in new:
-                self._pydt_slots.of(variable)["average"].value[...] = variable.value
+                self._pydt_slots.of(variable)["average"].array[...] = variable.array
         if not self.built:
             self._pydt_states = self.make_states()
         self.built = True
@@ -131,7 +131,7 @@ class Optimizer(FlatStep):
             averaged = self._pydt_slots.variables if store is None else store.variables
             for variable in averaged if var_list is None else var_list:
                 if variable in self._pydt_slots and not variable.overwrite_with_gradient:
-                    variable.assign(self._pydt_slots.of(variable)["average"].value)
+                    variable.assign(self._pydt_slots.of(variable)["average"].array)
 
     def averages(self) -> list[tuple[Variable, Variable]]:
         """(variable, its moving average) of all variables that have one; none without use_ema.

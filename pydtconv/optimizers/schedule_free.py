@@ -51,12 +51,12 @@ class ScheduleFreeAdamW(Optimizer):
         """z starts from the weights that there are now."""
         if self.built:
             for momentum, variable in zip(self._momentums, self._built_for, strict=True):
-                momentum.assign(variable.value)
+                momentum.assign(variable.array)
 
     def update_step(self, gradient: np.ndarray, variable: Variable, learning_rate: float) -> None:
         """One variable's update, in place."""
         index, step = self._get_variable_index(variable), int(self.iterations) + 1
-        z, v, y = self._momentums[index].value, self._velocities[index].value, variable.value
+        z, v, y = self._momentums[index].array, self._velocities[index].array, variable.array
         if self.warmup_steps > 0:
             learning_rate *= min(step / self.warmup_steps, 1.0)
         x = (y - (1 - self.beta_1) * z) / self.beta_1

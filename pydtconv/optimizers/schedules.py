@@ -9,12 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydtconv.hooks import Returning
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.serialization.objects import arguments_of
 from pydtconv.suggest import refusal as _refusal
 
 
-class LearningRateSchedule:
+class LearningRateSchedule(Returning):
     """Base: subclasses write `__call__(step) -> float` and `get_config()`."""
 
     name: str

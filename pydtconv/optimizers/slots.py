@@ -89,8 +89,8 @@ class Slots:
             flat = self.flat[name] = self._flat_in(store, name)
             for variable in store.variables:
                 own, slot = store.of(variable, flat), self.of(variable)[name]
-                if not lies_in(slot.value, flat):
-                    own[...] = slot.value
+                if not lies_in(slot.array, flat):
+                    own[...] = slot.array
                     slot.value = own
         self.store = store
         store.watch_slots([slot for slots in self._of.values() for slot in slots.values()])
@@ -130,7 +130,7 @@ class Slots:
         if self.store is not None:
             for slots in self._of.values():
                 for slot in slots.values():
-                    slot.value = slot.value.copy()
+                    slot.value = slot.array.copy()
             for name in self.flat:
                 self.store.slots.pop(f"{self._key}/{name}", None)
         self.store, self.flat = None, {}

@@ -227,7 +227,7 @@ class Worker(Strategy):
             [f"state {i}: shape {each.shape}, {each.dtype}" for i, each in enumerate(variables)], self.small
         )
         for variable in variables:
-            own = variable.value
+            own = variable.array
             value = own if self.is_main else np.empty_like(own)
             self.small.bcast(value, what)
             if not _same_bits(value, own):  # slots of zeros need no memory before the first step

@@ -321,7 +321,7 @@ class Averages:
     def __init__(self, variables: list[Any], communicator: Communicator) -> None:
         self.variables = variables
         self.communicator = communicator
-        size = sum(variable.value.size for variable in variables)
+        size = sum(variable.array.size for variable in variables)
         self._flat = np.zeros(size, np.result_type("float32", *{variable.dtype for variable in variables}))
         self._request: Request | None = None
 
@@ -329,7 +329,7 @@ class Averages:
         """After forward.  portion: this process's share of the samples."""
         at = 0
         for variable in self.variables:
-            value = variable.value.reshape(-1)
+            value = variable.array.reshape(-1)
             self._flat[at : at + value.size] = value * portion if portion else 0
             at += value.size
         if at:
@@ -344,5 +344,5 @@ class Averages:
         self._request = None
         at = 0
         for variable in self.variables:
-            variable.value[...] = self._flat[at : at + variable.value.size].reshape(variable.shape)
-            at += variable.value.size
+            variable.array[...] = self._flat[at : at + variable.array.size].reshape(variable.shape)
+            at += variable.array.size

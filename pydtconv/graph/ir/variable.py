@@ -66,8 +66,9 @@ def as_stored(
 class Variable(Operators):
     """An array that lives from step to step: a weight, a moving average, an optimizer's slot.
 
-    `value` is the array itself.  A training plan moves it into a flat array (see parameter_store.py) and the
-    variable then holds a view of that; so take `value` afresh instead of keeping it, and write through `assign`.
+    `value` is the array itself, for the user; the package reads `array`.  A training plan moves it into a flat array
+    (see parameter_store.py) and the variable then holds a view of that; so take it afresh instead of keeping it, and
+    write through `assign`.
     mirror: where a device has the value, what brings it back (graph/memory/mirror.py).
     moved: another number whenever the value of some variable is another array, or is on a device.
     """
@@ -189,7 +190,7 @@ class Variable(Operators):
         graph: Any = tracing.changed_by()
         if graph is not None and graph.in_layer:
             return self  # type: ignore[return-value]
-        return self.array
+        return hooks.as_result(self.array)
 
     @value.setter
     def value(self, array: np.ndarray) -> None:
@@ -266,11 +267,11 @@ class Variable(Operators):
             graph.assign(self, value, None)
             return self
         _refuse_none(self.path, value)
-        array = real_array(f"variable {self.path!r}", value).astype(self.value.dtype, copy=False)
-        if array.shape != self.value.shape:
-            raise ValueError(f"variable {self.path!r}: expected shape {self.value.shape}, got {array.shape}")
-        if self.value.flags.writeable:
-            self.value[...] = array
+        array = real_array(f"variable {self.path!r}", value).astype(self.dtype, copy=False)
+        if array.shape != self.shape:
+            raise ValueError(f"variable {self.path!r}: expected shape {self.shape}, got {array.shape}")
+        if self.array.flags.writeable:
+            self.array[...] = array
         else:  # other processes see it
             self.value = array.copy()
         self.version += 1
@@ -289,7 +290,7 @@ class Variable(Operators):
         if graph is not None:
             graph.assign(self, value, sign)
         else:
-            self.assign(self.value + sign * np.asarray(value, dtype=self.value.dtype))
+            self.assign(self.array + sign * np.asarray(value, dtype=self.dtype))
         return self
 
     def __eq__(self, other: object) -> Any:
@@ -317,7 +318,7 @@ class Variable(Operators):
         graph: Tracer | None = tracing.current()
         if graph is not None:
             return graph.add(op, inputs)
-        return compute(op, *(value.value if isinstance(value, Variable) else value for value in inputs))
+        return compute(op, *(value.array if isinstance(value, Variable) else value for value in inputs))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.known(), dtype=dtype)

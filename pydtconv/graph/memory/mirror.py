@@ -45,7 +45,7 @@ class Mirror:
     def array_of(self, variable: Variable) -> Any:
         """The device's array of a variable that lies in no store."""
         if id(variable) not in self._alone:
-            value = np.ascontiguousarray(variable.value)
+            value = np.ascontiguousarray(variable.array)
             twin = self.device.zeros(value.shape, value.dtype)
             self._alone[id(variable)] = variable, twin
             if self.on_device:
@@ -62,11 +62,11 @@ class Mirror:
             return
         everything = [*variables, *(variable for variable, _ in self._alone.values())]
         for variable in everything:
-            variable.value  # noqa: B018  (another device may have it)
+            variable.array  # noqa: B018  (another device may have it)
         for flat, twin in self._flat:
             self.device.put(twin, flat)
         for variable, twin in self._alone.values():
-            self.device.put(twin, np.ascontiguousarray(variable.value))
+            self.device.put(twin, np.ascontiguousarray(variable.array))
         self.on_device = True
         for variable in everything:
             self._watch(variable)

@@ -45,7 +45,7 @@ class ParameterStore:
         self._runs: list[tuple[slice, np.dtype[Any]]] = []
         position = 0
         for variable in self.variables:
-            size = variable.value.nbytes // self.itemsize
+            size = variable.array.nbytes // self.itemsize
             self._slices[id(variable)] = slice(position, position + size)
             start, position = position, position + -(-size // ALIGNMENT) * ALIGNMENT
             if self._runs and self._runs[-1][1] == variable.dtype:
@@ -58,7 +58,7 @@ class ParameterStore:
         self.slots: dict[str, np.ndarray] = {}
         for variable in self.variables:
             view = self.of(variable, self.parameters)
-            view[...] = variable.value
+            view[...] = variable.array
             variable.value = view
 
     def __contains__(self, variable: Variable) -> bool:

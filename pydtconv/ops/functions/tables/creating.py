@@ -123,7 +123,7 @@ def _made(text: str, about: str, function: Callable[..., Any]) -> tuple[str, Cal
         elif dtype is None:
             wide = config.floatx() == "float64"
             dtype = config.floatx() if not np.iscomplexobj(result) else "complex128" if wide else "complex64"
-        samples = converted(samples, dtype)
+        samples = hooks.as_result(converted(samples, dtype))
         return (samples, result[1]) if isinstance(result, tuple) else samples
 
     made.__name__ = made.__qualname__ = name
@@ -150,7 +150,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if all(isinstance(value, int) for value in (start, stop, step)):
         check("arange: elements", -((start - stop) // step))
     array = np.arange(start, stop, step)
-    return converted(array, dtype or ("int32" if array.dtype.kind in "iu" else config.floatx()))
+    return hooks.as_result(converted(array, dtype or ("int32" if array.dtype.kind in "iu" else config.floatx())))
 
 
 def _like(x: Any, value: float, dtype: Any) -> Any:
@@ -161,7 +161,7 @@ def _like(x: Any, value: float, dtype: Any) -> Any:
         y = affine(unary("sign", x), 0.0, value)  # the sign is finite where x is infinite or NaN
         return cast(y, x.dtype if dtype is None else dtype)
     array = np.asarray(x)
-    return converted(np.full(array.shape, value), dtype or array.dtype)
+    return hooks.as_result(converted(np.full(array.shape, value), dtype or array.dtype))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Any:
@@ -198,7 +198,7 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
     if is_symbolic(value) or (dtype is not None and is_watched(value)):
         return value if dtype is None else cast(value, dtype)
     array = value if dtype is None else converted(value, dtype)
-    return hooks.recorded(array) if array.dtype.kind == "f" else array
+    return hooks.as_result(hooks.recorded(array) if array.dtype.kind == "f" else array)
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
