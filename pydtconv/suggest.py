@@ -13,13 +13,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: what serves instead of a name that nothing here is called like
 INSTEAD = {
-    "TFRecordDataset": "tf.data.Dataset.from_generator, or a keras.utils.PyDataset",
-    **dict.fromkeys(
-        ("parallel_interleave", "window", "group_by_window", "rejection_resample"),
-        "tf.data.Dataset.from_generator with a Python generator that does it",
-    ),
-    "choose_from_datasets": "from_generator",
-    "snapshot": "cache",
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",

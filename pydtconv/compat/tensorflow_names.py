@@ -8,10 +8,6 @@ from typing import Any
 
 from pydtconv._version import __version__
 
-_DTYPES = (
-    "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "bfloat16", "complex64", "complex128", "string",
-)  # fmt: skip
 _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow": (
         "keras",
@@ -36,6 +32,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "train",
         "debugging",
         "errors",
+        "lookup",
         "sparse",
         "summary",
         "bitwise",
@@ -49,6 +46,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow.distribute": ("cluster_resolver",),
     "tensorflow.experimental": ("numpy",),
     "tensorflow.io": ("gfile",),
+    "tensorflow.lookup": ("experimental",),
 }
 #: modules of tensorflow that are also Keras's
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
@@ -63,19 +61,23 @@ def table(fullname: str) -> Mapping[str, Any]:
     """The names in one of tensorflow's modules, apart from its submodules."""
     from pydtconv.compat.tensorflow import (
         assertions,
-        data,
+        data_names,
+        dtypes,
+        examples,
+        files,
         functions,
         image,
         image_boxes,
         image_jpeg,
         image_parts,
+        lookup,
         miscellany,
         modules,
         numpy_names,
         random,
-        segments,
         settings,
         signals,
+        sparse,
         special,
         strategy,
         strings,
@@ -95,33 +97,27 @@ def table(fullname: str) -> Mapping[str, Any]:
         "tensorflow.config.experimental": settings.experimental,
         "tensorflow.config.optimizer": settings.optimizer,
         "tensorflow.config.threading": settings.threading,
-        "tensorflow.data": lambda: {
-            "Dataset": data.Dataset,
-            "AUTOTUNE": data.AUTOTUNE,
-            "Options": data.Options,
-            "INFINITE_CARDINALITY": data.INFINITE_CARDINALITY,
-            "UNKNOWN_CARDINALITY": data.UNKNOWN_CARDINALITY,
-        },
-        "tensorflow.data.experimental": lambda: {
-            "AUTOTUNE": data.AUTOTUNE,
-            "cardinality": lambda dataset: dataset.cardinality(),
-        },
+        "tensorflow.data": data_names.table,
+        "tensorflow.data.experimental": data_names.experimental_table,
+        "tensorflow.lookup": lookup.table,
+        "tensorflow.lookup.experimental": lookup.experimental_table,
         "tensorflow.image": lambda: {
             **image.image_table(),
             **image_parts.table(),
             **image_boxes.table(),
             **image_jpeg.table(),
-            **miscellany.encoders(),
+            **files.images(),
         },
-        "tensorflow.io": lambda: image.io_table() | miscellany.encoders(),
-        "tensorflow.io.gfile": miscellany.gfile,
+        "tensorflow.io": lambda: files.table() | image_jpeg.of_io(),
+        "tensorflow.io.gfile": files.gfile,
         "tensorflow.distribute": strategy.table,
         "tensorflow.distribute.cluster_resolver": strategy.resolvers,
         "tensorflow.compat": miscellany.compat,
         "tensorflow.dtypes": lambda: {
             **{name: functions.function_table()[name] for name in ("cast", "complex", "saturate_cast")},
-            "as_dtype": miscellany.top()["as_dtype"],
-            **_dtypes(),
+            "as_dtype": dtypes.as_dtype,
+            "DType": dtypes.DType,
+            **dtypes.table(),
         },
         "tensorflow.experimental": dict,
         "tensorflow.experimental.numpy": numpy_names.Names,
@@ -130,20 +126,20 @@ def table(fullname: str) -> Mapping[str, Any]:
         "tensorflow.debugging": assertions.table,
         "tensorflow.errors": assertions.errors,
         "tensorflow.random.experimental": random.experimental,
-        "tensorflow.sparse": segments.sparse,
+        "tensorflow.sparse": sparse.table,
         "tensorflow.summary": summary.table,
         "tensorflow.summary.experimental": summary.experimental,
         "tensorflow.signal": signals.signal_table,
         "tensorflow.strings": strings.table,
         "tensorflow.test": miscellany.test,
-        "tensorflow.train": modules.train_table,
+        "tensorflow.train": lambda: modules.train_table() | examples.table(),
         "tensorflow.version": lambda: {"VERSION": _version()},
     }
     return tables[fullname]()
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.compat.tensorflow import assertions, functions, miscellany, modules
+    from pydtconv.compat.tensorflow import assertions, dtypes, functions, miscellany, modules
     from pydtconv.graph.ir.graph import Tensor
     from pydtconv.loops import GradientTape, function
 
@@ -155,7 +151,7 @@ def _top() -> dict[str, Any]:
         "function": function,
         "newaxis": None,
         **{name: importlib.import_module(f"keras.{name}") for name in _OF_KERAS},
-        **_dtypes(),
+        **dtypes.table(),
         **functions.function_table(),
         **assertions.of_tf(),
         **miscellany.top(),
@@ -164,7 +160,3 @@ def _top() -> dict[str, Any]:
 
 def _version() -> str:
     return f"2.16.0+pydtconv.{__version__}"
-
-
-def _dtypes() -> dict[str, str]:
-    return {name: name for name in _DTYPES} | {"double": "float64", "half": "float16"}

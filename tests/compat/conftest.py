@@ -4,7 +4,9 @@ import sys
 
 import pytest
 
+from pydtconv import hooks
 from pydtconv.compat import keras_names
+from pydtconv.compat.tensorflow.arrays import as_tensor
 
 
 @pytest.fixture
@@ -14,8 +16,10 @@ def tf():
     for name in own:
         del sys.modules[name]
     keras_names.install()
+    hooks.as_result.fill(as_tensor)
     import tensorflow
 
     yield tensorflow
+    hooks.as_result.reset()
     keras_names.uninstall()
     sys.modules.update(own)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pydtconv.compat.tensorflow.data import AUTOTUNE, Dataset
+from pydtconv.compat.tensorflow.data import Dataset
+from pydtconv.compat.tensorflow.transformations import AUTOTUNE
 
 
 def values(dataset):
@@ -65,8 +66,8 @@ def test_errors_of_threads_and_missing_names_are_told():
 
     with pytest.raises(OSError, match="no disk"):
         list(Dataset.range(3).map(bad).prefetch(1))
-    with pytest.raises(AttributeError, match=r"pydtconv has no tf\.data\.Dataset\.window"):
-        Dataset.range(3).window(2)
+    with pytest.raises(AttributeError, match=r"pydtconv has no tf\.data\.Dataset\.windows; the nearest .*\.window"):
+        Dataset.range(3).windows(2)
     with pytest.raises(ValueError, match="arrays of one length"):
         Dataset.from_tensor_slices((np.zeros(2), np.zeros(3)))
 

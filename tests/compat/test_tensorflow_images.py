@@ -5,7 +5,7 @@ import pytest
 
 from pydtconv import config, function
 from pydtconv.compat import tensorflow_names
-from pydtconv.compat.tensorflow import functions, image, image_parts
+from pydtconv.compat.tensorflow import files, functions, image, image_parts
 from pydtconv.utils import set_random_seed
 from tests.compat.tensorflow_calls import CALLS
 
@@ -98,14 +98,14 @@ def test_postscript_is_no_image(tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     image_module.new("RGB", (20, 16)).save(tmp_path / "x.jpg", format="EPS")
     with pytest.raises(OSError, match="no image that can be decoded"):
-        image.decode_image(image.read_file(tmp_path / "x.jpg"))
+        image.decode_image(files.read_file(tmp_path / "x.jpg"))
 
 
 def test_images_are_read_and_changed(tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype="uint8")
     image_module.fromarray(pixels).save(tmp_path / "x.png")
-    found = image.decode_image(image.read_file(tmp_path / "x.png"), channels=3)
+    found = image.decode_image(files.read_file(tmp_path / "x.png"), channels=3)
     np.testing.assert_array_equal(found, pixels)
     floats = image.convert_image_dtype(found, "float32")
     assert floats.max() <= 1

@@ -1,11 +1,18 @@
-"""`Array`: a NumPy array with the names that TensorFlow's tensors have."""
+"""`Array`: a NumPy array with the names that TensorFlow's tensors have.
+
+Strings are bytes, in arrays of Python's objects.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from pydtconv.compat.tensorflow.dtypes import DType, as_dtype
+from pydtconv.compat.tensorflow.specs import Shape
 from pydtconv.dtypes import real_array
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor
@@ -14,31 +21,26 @@ from pydtconv.loops import Recording
 from pydtconv.ops.operators import Operators
 
 
-class Shape(tuple[int, ...]):
-    """A shape that knows `as_list()`."""
+class Count(int):
+    """An integer that has what a script asks of a tensor without axes: extents, numbers of elements and of axes."""
 
-    @property
-    def rank(self) -> int:
-        """The number of axes."""
-        return len(self)
+    shape = ()
+    dtype = as_dtype("int32")
 
-    ndims = rank
-
-    def as_list(self) -> list[int]:
-        """The extents."""
-        return list(self)
-
-
-class Text(str):
-    """A string that knows `numpy()`, which gives its bytes."""
-
-    def numpy(self) -> bytes:
-        """The string in UTF-8."""
-        return self.encode()
+    def numpy(self) -> np.int32:
+        """The integer as NumPy has it."""
+        return np.int32(self)
 
 
 class Extents(tuple[int, ...]):
     """What `tf.shape` gives: extents that can be calculated with, as with an array of integers."""
+
+    dtype = as_dtype("int32")
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array."""
+        return Shape(len(self))
 
     def numpy(self) -> np.ndarray:
         """The extents as an array."""
@@ -46,7 +48,10 @@ class Extents(tuple[int, ...]):
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
-        return Extents(found) if isinstance(key, slice) else found
+        return Extents(found) if isinstance(key, slice) else Count(found) if type(found) is int else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
 
 def _of_extents(name: str) -> Any:
@@ -61,20 +66,34 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "floordiv", "truediv"
 
 
 class Array(np.ndarray):
-    """A NumPy array that knows `numpy()`.  Where a `GradientTape` watches it, it takes part in what that records."""
+    """A NumPy array that knows `numpy()`.  Where a `GradientTape` watches it, it takes part in what that records.
+
+    Its elements, and what arithmetic on scalars gives, are arrays without axes.
+    """
 
     @property
     def shape(self) -> Shape:
         """The extents."""
-        return Shape(super().shape)
+        return tuple.__new__(Shape, super().shape)
 
     @shape.setter
     def shape(self, extents: Any) -> None:
         np.ndarray.shape.__set__(self, extents)  # type: ignore[attr-defined]
 
-    def numpy(self) -> np.ndarray:
-        """The array as NumPy's own; a number for what has no axes."""
-        return np.array(self) if self.ndim else self[()].item() if self.dtype == bool else np.asarray(self)[()]
+    @property  # type: ignore[override]
+    def dtype(self) -> DType:
+        """The dtype, which also has what NumPy's has."""
+        return as_dtype(super().dtype)
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        np.ndarray.dtype.__set__(self, dtype)  # type: ignore[attr-defined]
+
+    def numpy(self) -> Any:
+        """The array as NumPy's own; a number, or bytes, for what has no axes."""
+        if self.ndim:
+            return np.array(self)
+        return self.item() if self.dtype.kind == "O" else np.asarray(self)[()]
 
     def get_shape(self) -> Shape:
         """The shape."""
@@ -84,6 +103,17 @@ class Array(np.ndarray):
         """Says what the shape is, None where that is open.  Raises ValueError where it is another one."""
         if len(shape) != self.ndim or any(n not in (None, m) for n, m in zip(shape, self.shape, strict=False)):
             raise ValueError(f"set_shape: expected a shape that {tuple(self.shape)} fits, got {tuple(shape)}")
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec)
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({self.view(np.ndarray)}, shape={tuple(self.shape)}, dtype={self.dtype.name})"
+
+    def __repr__(self) -> str:
+        shape, plain = tuple(self.shape), self.view(np.ndarray)
+        told = repr(plain) if self.ndim else repr(plain.item())
+        return f"<tf.Tensor: shape={shape}, dtype={self.dtype.name}, numpy={told}>"
 
     @property
     def apply_op(self) -> Any:
@@ -96,11 +126,14 @@ class Array(np.ndarray):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, (Tensor, Variable)) for x in inputs):
             return NotImplemented
+        if any(isinstance(x, Array) and x.dtype.kind == "O" for x in inputs):
+            inputs = tuple(x if isinstance(x, Array) else in_bytes(x) for x in inputs)
         plain = [x.view(np.ndarray) if isinstance(x, Array) else x for x in inputs]
         if "out" in kwargs:
             kwargs["out"] = tuple(x.view(np.ndarray) if isinstance(x, Array) else x for x in kwargs["out"])
-        found = getattr(ufunc, method)(*plain, **kwargs)
-        return found.view(Array) if isinstance(found, np.ndarray) else found
+        with np.errstate(all="ignore"):  # a division by zero is infinite, without a word
+            found = getattr(ufunc, method)(*plain, **kwargs)
+        return as_tensor(found) if isinstance(found, np.ndarray) or method == "__call__" else found
 
 
 class Number(float):
@@ -108,18 +141,71 @@ class Number(float):
 
     shape = ()
     ndim = 0
-    dtype = np.dtype("float32")
+    dtype = as_dtype("float32")
 
     def numpy(self) -> np.float32:
         """The number as NumPy has it."""
         return np.float32(self)
 
 
+def _of_number(name: str) -> Any:
+    plain = getattr(float, name)
+
+    def method(self: Number, *args: Any) -> Any:
+        found = plain(self, *args)
+        return Number(found) if isinstance(found, float) else found
+
+    return method
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs"):
+    setattr(Number, f"__{_name}__", _of_number(f"__{_name}__"))
+
+
 def as_tensor(value: Any) -> Any:
     """What functions give a script of TensorFlow's: arrays and floats that have its names; anything else as it is."""
-    if isinstance(value, float):
+    if type(value) is float:
         return Number(value)
+    if isinstance(value, (np.generic, bytes)):
+        return scalar(value)
     return value.view(Array) if isinstance(value, np.ndarray) else value
+
+
+def scalar(value: Any) -> Array:
+    """A number of NumPy's, or bytes, as an array without axes."""
+    if isinstance(value, np.generic):
+        return np.asarray(value).view(Array)
+    found = np.empty((), object)
+    found[()] = value
+    return found.view(Array)
+
+
+def in_bytes(value: Any) -> Any:
+    """A string, or an array or nested lists of strings, as an array of bytes in UTF-8."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return scalar(_encoded(value))
+    texts = np.asarray(value, object)
+    found = np.empty(texts.shape, object)
+    found.reshape(-1)[:] = [_encoded(each) for each in texts.reshape(-1)]
+    return found.view(Array)
+
+
+def _encoded(text: Any) -> Any:
+    text = os.fspath(text) if isinstance(text, os.PathLike) else text
+    return bytes(text) if isinstance(text, bytes) else text.encode() if isinstance(text, str) else text
+
+
+def text_of(value: Any) -> str:
+    """The string that a tensor or another object stands for: a file's name, a pattern."""
+    return bytes_of(value).decode() if isinstance(value, (np.ndarray, bytes)) else str(value)
+
+
+def bytes_of(value: Any) -> bytes:
+    """The bytes of a string.  Raises TypeError for what is none."""
+    found = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    if not isinstance(found, (bytes, str)):
+        raise TypeError(f"expected one string, got {value!r}")
+    return found if isinstance(found, bytes) else found.encode()
 
 
 def _operator(name: str) -> Any:
@@ -130,7 +216,8 @@ def _operator(name: str) -> Any:
             return recorded(self, *args)
         if name != "__getitem__" and self.dtype.kind == "f":  # lists of numbers are of the array's dtype
             args = tuple(np.asarray(x, self.dtype) if isinstance(x, (list, tuple)) else x for x in args)
-        return plain(self, *args)
+        found = plain(self, *args)
+        return found if isinstance(found, np.ndarray) else scalar(found)
 
     return method
 
@@ -140,6 +227,19 @@ for _name in (
     "matmul", "lt", "le", "gt", "ge", "getitem",
 ):  # fmt: skip
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+def _compared(name: str, equal: bool) -> Any:
+    plain = getattr(np.ndarray, name)
+
+    def method(self: Array, other: Any) -> Any:
+        return not equal if other is None else plain(self, other)
+
+    return method
+
+
+for _name, _equal in (("eq", True), ("ne", False)):
+    setattr(Array, f"__{_name}__", _compared(f"__{_name}__", _equal))
 
 
 def _in_place(name: str) -> Any:
@@ -165,14 +265,26 @@ def array(value: Any, dtype: Any = None) -> Any:
 
     if isinstance(value, (Tensor, Variable)) or hasattr(value, "apply_op"):
         return value if dtype is None or str(value.dtype) == name_of(dtype) else ops.cast(value, name_of(dtype))
-    if dtype is not None and np.dtype(name_of(dtype)).kind in "iuf":
-        value = real_array(f"array of {name_of(dtype)}", value)
-    found = np.asarray(value, None if dtype is None else name_of(dtype))
+    kind = None if dtype is None else name_of(dtype)
+    if kind == "string" or (kind is None and is_text(value)):
+        return in_bytes(value)
+    if kind is not None and np.dtype(kind).kind in "iuf":
+        value = real_array(f"array of {kind}", value)
+    found = np.asarray(value, kind)
+    if found.dtype.kind in "US":
+        return in_bytes(found)
     if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
         found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype))
     return found.view(Array)
 
 
+def is_text(value: Any) -> bool:
+    """Whether a value is a string, or a list or an array of strings."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (str, bytes, os.PathLike)) or (isinstance(value, np.ndarray) and value.dtype.kind in "OUS")
+
+
 def name_of(dtype: Any) -> str:
     """The name of a dtype."""
-    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    return dtype if isinstance(dtype, str) else as_dtype(dtype)

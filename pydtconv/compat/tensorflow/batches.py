@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.compat.tensorflow.elements import as_array
+from pydtconv.compat.tensorflow.sparse import SparseTensor, joined_rows
 
 
 def size_of(batch_size: Any) -> int:
@@ -21,12 +22,23 @@ def size_of(batch_size: Any) -> int:
     return size
 
 
-def groups(source: Iterable[Any], size: int, drop_remainder: bool) -> Iterator[list[Any]]:
-    """So many elements at a time; the last ones may be fewer, unless drop_remainder."""
-    elements = iter(source)
-    while group := list(itertools.islice(elements, size)):
-        if len(group) == size or not drop_remainder:
-            yield group
+class Groups:
+    """So many elements at a time; the last ones may be fewer, unless drop_remainder.
+
+    After an error of an element it goes on with the next one.
+    """
+
+    def __init__(self, source: Iterable[Any], size: int, drop_remainder: bool) -> None:
+        self._elements, self._size, self._drops = iter(source), size, drop_remainder
+
+    def __iter__(self) -> Groups:
+        return self
+
+    def __next__(self) -> list[Any]:
+        group = list(itertools.islice(self._elements, self._size))
+        if not group or (self._drops and len(group) < self._size):
+            raise StopIteration
+        return group
 
 
 def how_many(count: int, size: int, drop_remainder: bool) -> int:
@@ -35,8 +47,17 @@ def how_many(count: int, size: int, drop_remainder: bool) -> int:
 
 
 def stacked(group: list[Any]) -> Any:
-    """The elements along a new first axis, in their structure."""
-    return tree.map_structure(lambda *parts: array(np.stack([np.asarray(x) for x in parts])), *group)
+    """The elements along a new first axis, in their structure.  Raises ValueError for different shapes."""
+
+    def one(*parts: Any) -> Any:
+        if isinstance(parts[0], SparseTensor):
+            return joined_rows(parts)
+        if len({tuple(x.shape) for x in parts}) > 1:
+            shapes = " and ".join(str(shape) for shape in sorted({tuple(x.shape) for x in parts})[:2])
+            raise ValueError(f"batch: expected elements of one shape, got {shapes}: use padded_batch")
+        return array(np.stack([np.asarray(x) for x in parts]))
+
+    return tree.map_structure(one, *group)
 
 
 def padded(group: list[Any], shapes: Any, values: Any) -> Any:
@@ -54,10 +75,15 @@ def padded(group: list[Any], shapes: Any, values: Any) -> Any:
 
 def _padded(group: list[Any], shape: Any, value: Any) -> Any:
     arrays = [np.asarray(x) for x in group]
-    wanted = [n if n not in (None, -1) else None for n in shape or [None] * arrays[0].ndim]
+    given = [None] * arrays[0].ndim if shape is None else list(shape)
+    if len(given) != arrays[0].ndim:
+        raise ValueError(f"padded_batch: expected a shape of {arrays[0].ndim} extents, got {tuple(given)}")
+    wanted = [n if n not in (None, -1) else None for n in given]
     extents = [max(x.shape[d] for x in arrays) if n is None else int(n) for d, n in enumerate(wanted)]
     kind = np.result_type(*arrays)
-    found = np.full((len(arrays), *extents), value or ("" if kind.kind in "US" else 0), kind)
+    usual: Any = b"" if kind.kind == "O" else 0
+    padding = usual if value is None else np.asarray(array(value)).item()
+    found = np.full((len(arrays), *extents), padding, kind)
     for i, x in enumerate(arrays):
         if any(n > most for n, most in zip(x.shape, extents, strict=True)):
             raise ValueError(f"padded_batch: expected extents that hold {x.shape}, got {extents}")
@@ -67,6 +93,8 @@ def _padded(group: list[Any], shape: Any, value: Any) -> Any:
 
 
 def parts_of(batch: Any) -> Iterator[Any]:
-    """The parts of an element along its first axis."""
+    """The parts of an element along its first axis.  Raises ValueError for what has no axes."""
+    if not all(leaf.shape for leaf in tree.flatten(batch)):
+        raise ValueError("unbatch: expected elements with a first axis, got one without axes")
     for i in range(len(tree.flatten(batch)[0])):
         yield tree.map_structure(lambda leaf, i=i: as_array(leaf[i]), batch)

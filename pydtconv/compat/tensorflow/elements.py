@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.pipeline import Pipeline
+from pydtconv.compat.tensorflow.sparse import SparseTensor
 
 
 def as_array(value: Any) -> Any:
-    if isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.dtype.kind in "OSU"):
-        return value
-    return array(value)
+    """A leaf of an element as a tensor; a data set, as of `window`, as it is."""
+    return value if isinstance(value, Pipeline) else array(value)
 
 
 def joined(value: Any) -> Any:
     """Lists of numbers or of arrays as one array, as TensorFlow reads them."""
     if isinstance(value, list):
-        return np.asarray(value)
+        return array(value)
     if isinstance(value, tuple):
         return tuple(map(joined, value))
     if isinstance(value, dict):
@@ -30,15 +31,24 @@ def joined(value: Any) -> Any:
 
 
 def called(function: Callable[..., Any], element: Any) -> Any:
+    """The function of an element; of a tuple the parts are its arguments."""
     return function(*element) if isinstance(element, tuple) else function(element)
 
 
 def as_elements(value: Any) -> Any:
+    """What a function has made as an element: lists are joined to arrays."""
     if isinstance(value, list):
-        return array(np.stack([np.asarray(item) for item in value])) if value else value
+        return array(np.stack([np.asarray(array(item)) for item in value])) if value else array(value)
     if isinstance(value, tuple):
         return tuple(map(as_elements, value))
-    return {key: as_elements(part) for key, part in value.items()} if isinstance(value, dict) else as_array(value)
+    if isinstance(value, dict):
+        return {key: as_elements(part) for key, part in value.items()}
+    return value if isinstance(value, SparseTensor) else as_array(value)
+
+
+def made(value: Any) -> Any:
+    """What a function has returned as an element: a list, as of `numpy_function`, stands for a tuple."""
+    return as_elements(tuple(value) if isinstance(value, list) else value)
 
 
 class _End:

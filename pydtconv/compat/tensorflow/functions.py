@@ -20,9 +20,9 @@ from pydtconv.compat.tensorflow import (
     shapes,
     special,
 )
-from pydtconv.compat.tensorflow.arrays import Extents, array, name_of
+from pydtconv.compat.tensorflow.arrays import Count, Extents, array, name_of
 from pydtconv.compat.tensorflow.named import all_named
-from pydtconv.graph.ir.variable import Variable as BaseVariable
+from pydtconv.compat.tensorflow.variable import Variable
 
 # --- making -----------------------------------------------------------------------------------------------------------
 
@@ -40,13 +40,6 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     return array(x, dtype)
-
-
-def Variable(initial_value: Any = None, trainable: bool = True, name: str = "Variable", dtype: Any = None) -> Any:
-    """A variable with this value (or what a function without arguments gives)."""
-    value = initial_value() if callable(initial_value) else initial_value
-    found = np.array(array(value, dtype))
-    return BaseVariable(found, found.shape, found.dtype.name, trainable, name=name)
 
 
 def zeros(shape: Any, dtype: Any = "float32", name: str | None = None) -> Any:
@@ -328,7 +321,7 @@ def function_table() -> dict[str, Any]:
     table |= shapes.table() | special.of_tf() | nn_windows.of_tf() | linalg.of_tf()
     table["cumsum"] = special.cumsum
     table["size"] = lambda input, out_type="int32", name=None: array(ops.size(array(input)), out_type)
-    table["rank"] = lambda input, name=None: len(input.shape)
+    table["rank"] = lambda input, name=None: Count(len(shape(input)))
     table["identity"] = lambda input, name=None: array(ops.copy(input))
     table["add_n"] = sum_of
     return table

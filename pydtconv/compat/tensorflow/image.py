@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pydtconv import ops, random
-from pydtconv.compat.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.arrays import array, bytes_of, name_of
 from pydtconv.compat.tensorflow.image_resizing import METHODS, weights
 from pydtconv.compat.tensorflow.random import number_of
 from pydtconv.files.pixels import decoded
@@ -18,11 +17,6 @@ from pydtconv.support.random import next_seed
 
 #: TensorFlow's images have their channels last, whatever `config.image_data_format` says of Keras's
 CHANNELS_LAST = "channels_last"
-
-
-def read_file(filename: Any, name: str | None = None) -> bytes:
-    """The bytes of a file."""
-    return Path(str(filename)).read_bytes()
 
 
 def decode_image(
@@ -42,7 +36,7 @@ def decode_image(
         raise ValueError(f"decode_image: dtype: expected uint8, uint16 or float32, got {wanted}")
     if channels not in (None, 0, 1, 3, 4):
         raise ValueError(f"decode_image: channels: expected 0, 1, 3 or 4, got {channels!r}")
-    found = decoded(contents, channels or 0, "uint8" if wanted == "uint8" else "uint16")
+    found = decoded(bytes_of(contents), channels or 0, "uint8" if wanted == "uint8" else "uint16")
     if found.ndim == 4 and not expand_animations:
         found = found[0]
     return convert_image_dtype(found, wanted)
@@ -56,10 +50,6 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8", name: str
     if len(found.shape) == 4 and len(found) > 1:
         raise ValueError(f"expected one image, got {len(found)}: use decode_gif or decode_image")
     return found[0] if len(found.shape) == 4 else found
-
-
-def _decode(contents: Any, channels: int = 0, **kwargs: Any) -> Any:
-    return decode_png(contents, channels)
 
 
 def decode_gif(contents: Any, name: str | None = None) -> Any:
@@ -304,16 +294,8 @@ def image_table() -> dict[str, Any]:
         flip_up_down, rot90, adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue, rgb_to_grayscale,
         grayscale_to_rgb, rgb_to_yuv, yuv_to_rgb, per_image_standardization, psnr, random_flip_left_right,
         random_flip_up_down, random_crop, random_brightness, random_contrast, random_saturation, random_hue,
-        decode_image, rgb_to_hsv, hsv_to_rgb, rgb_to_yiq, yiq_to_rgb,
+        rgb_to_hsv, hsv_to_rgb, rgb_to_yiq, yiq_to_rgb,
     )  # fmt: skip
     table = {each.__name__: each for each in own}
     table |= {f"stateless_{name}": stateless(each) for name, each in table.items() if name.startswith("random_")}
-    return table | {"decode_jpeg": _decode, "decode_png": decode_png, "decode_gif": decode_gif, "decode_bmp": _decode}
-
-
-def io_table() -> dict[str, Any]:
-    """The names of `tf.io`."""
-    return {
-        "read_file": read_file, "decode_image": decode_image, "decode_jpeg": _decode, "decode_png": decode_png,
-        "decode_bmp": _decode, "decode_gif": decode_gif,
-    }  # fmt: skip
+    return table

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.arrays import Array, array, bytes_of, scalar
+from pydtconv.compat.tensorflow.files import encode_jpeg
 from pydtconv.compat.tensorflow.image import convert_image_dtype, decode_image, stateless
-from pydtconv.compat.tensorflow.miscellany import encode_jpeg
 from pydtconv.files.pixels import opened
 from pydtconv.support.random import next_seed
 
@@ -37,15 +37,20 @@ def decode_and_crop_jpeg(
     return array(decode_image(contents, channels)[y : y + h, x : x + w])
 
 
-def is_jpeg(contents: Any, name: str | None = None) -> bool:
+def is_jpeg(contents: Any, name: str | None = None) -> Array:
     """Whether the bytes begin as those of a JPEG."""
-    return bytes(contents)[:3] == b"\xff\xd8\xff"
+    return scalar(np.bool_(bytes_of(contents).startswith(b"\xff\xd8\xff")))
 
 
 def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Any:
     """Height, width and channels."""
-    image = opened(io.BytesIO(contents), "the bytes", ("JPEG",))
+    image = opened(io.BytesIO(bytes_of(contents)), "the bytes", ("JPEG",))
     return array(np.asarray((image.height, image.width, len(image.getbands()))), output_type)
+
+
+def of_io() -> dict[str, Any]:
+    """The names of `tf.io`."""
+    return {each.__name__: each for each in (decode_and_crop_jpeg, is_jpeg, extract_jpeg_shape)}
 
 
 def table() -> dict[str, Any]:

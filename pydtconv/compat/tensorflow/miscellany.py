@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import glob
-import io
 import logging
-import os
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
 from pydtconv import initializers, tree
-from pydtconv.compat.tensorflow.arrays import Array, Shape, array
-from pydtconv.files.pixels import encoded_png, pillow
+from pydtconv.compat.tensorflow.arrays import Array, array, bytes_of, text_of
+from pydtconv.compat.tensorflow.dtypes import DType, as_dtype
+from pydtconv.compat.tensorflow.specs import Shape, TensorSpec
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
-
-
-class TensorSpec(NamedTuple):
-    """Shape and dtype of a tensor: of the arguments of a function, or of what a generator gives."""
-
-    shape: Any = None
-    dtype: Any = "float32"
-    name: str | None = None
 
 
 def is_tensor(x: Any) -> bool:
@@ -33,64 +21,11 @@ def is_tensor(x: Any) -> bool:
 
 
 def as_bytes(text: Any, encoding: str = "utf-8") -> bytes:
-    return text if isinstance(text, bytes) else str(text).encode(encoding)
+    return bytes_of(text) if isinstance(text, (bytes, Array)) else str(text).encode(encoding)
 
 
 def as_text(text: Any, encoding: str = "utf-8") -> str:
-    return text.decode(encoding) if isinstance(text, bytes) else str(text)
-
-
-def write_file(filename: Any, contents: bytes, name: str | None = None) -> None:
-    Path(str(filename)).write_bytes(contents)
-
-
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> bytes:
-    """The bytes of a PNG of pixels (h, w, 1 to 4) in uint8 or uint16."""
-    return encoded_png(np.asarray(image))
-
-
-def encode_jpeg(
-    image: Any,
-    format: str = "",
-    quality: int = 95,
-    progressive: bool = False,
-    optimize_size: bool = False,
-    chroma_downsampling: bool = True,
-    **kwargs: Any,
-) -> bytes:
-    """The bytes of a JPEG of pixels (h, w, 1 or 3) in uint8."""
-    pixels, data = np.asarray(image), io.BytesIO()
-    if pixels.dtype != np.uint8:
-        raise ValueError(f"encode_jpeg: image: expected uint8, got {pixels.dtype}")
-    pillow().fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(
-        data,
-        "JPEG",
-        quality=int(quality),
-        progressive=progressive,
-        optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0,
-    )
-    return data.getvalue()
-
-
-def encoders() -> dict[str, Any]:
-    """Functions of `tf.io` and `tf.image` that write images."""
-    return {each.__name__: each for each in (encode_jpeg, encode_png, write_file)}
-
-
-def gfile() -> dict[str, Any]:
-    """The names of `tf.io.gfile`."""
-    return {
-        "GFile": open,
-        "exists": os.path.exists,
-        "glob": lambda pattern: sorted(glob.glob(str(pattern))),
-        "isdir": os.path.isdir,
-        "join": os.path.join,
-        "listdir": os.listdir,
-        "makedirs": lambda path: os.makedirs(path, exist_ok=True),
-        "mkdir": os.mkdir,
-        "remove": os.remove,
-    }
+    return text_of(text) if encoding == "utf-8" else bytes_of(text).decode(encoding)
 
 
 def nest() -> dict[str, Any]:
@@ -163,9 +98,10 @@ def executing_eagerly() -> bool:
 def top() -> dict[str, Any]:
     """Names of tensorflow itself."""
     return {
-        "TensorShape": lambda extents: Shape(extents),
+        "TensorShape": Shape,
         "TensorSpec": TensorSpec,
-        "as_dtype": lambda dtype: np.dtype(dtype),
+        "DType": DType,
+        "as_dtype": as_dtype,
         "constant_initializer": initializers.Constant,
         "device": lambda device_name: contextlib.nullcontext(),
         "get_logger": lambda: logging.getLogger("tensorflow"),
@@ -181,13 +117,28 @@ def top() -> dict[str, Any]:
         "no_gradient": lambda op_type: None,
         "numpy_function": numpy_function,
         "ones_initializer": initializers.Ones,
-        "py_function": numpy_function,
+        "py_function": py_function,
         "random_normal_initializer": initializers.RandomNormal,
         "random_uniform_initializer": initializers.RandomUniform,
         "zeros_initializer": initializers.Zeros,
     }
 
 
-def numpy_function(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: str | None = None) -> Any:
-    """func of arrays: a pipeline runs Python code anyway."""
-    return tree.map_structure(array, func(*inp))
+def _of_function(values: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function that calls Python code with what `values` makes of each tensor; a pipeline runs Python code anyway."""
+
+    def call(func: Any, inp: Any, Tout: Any, stateful: bool = True, name: str | None = None) -> Any:
+        found = func(*(values(array(each)) for each in inp))
+        several = isinstance(Tout, (list, tuple))
+        if several and isinstance(found, (list, tuple)) and len(found) != len(Tout):
+            raise ValueError(f"expected {len(Tout)} results, as Tout says, got {len(found)}")
+        if not several:
+            return array(found, Tout)
+        results = found if isinstance(found, (list, tuple)) and len(found) == len(Tout) else [found] * len(Tout)
+        return [array(each, kind) for each, kind in zip(results, Tout, strict=True)]
+
+    return call
+
+
+numpy_function = _of_function(lambda tensor: tensor.numpy())
+py_function = _of_function(lambda tensor: tensor)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pydtconv import ops
 from pydtconv.compat.tensorflow.arrays import array
-from pydtconv.compat.tensorflow.segments import SparseTensor, to_dense
+from pydtconv.compat.tensorflow.sparse import SparseTensor, to_dense
 
 
 def l2_loss(t: Any, name: str | None = None) -> Any:

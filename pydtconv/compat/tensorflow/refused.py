@@ -13,7 +13,11 @@ _SAMPLERS = "losses over samples of classes are for texts: use softmax_cross_ent
 _SAVED = (
     "a graph of TensorFlow runs on TensorFlow alone: model.save('x.keras') keeps a model, model.export('x.onnx') ONNX"
 )
-_FILES = "files of others are read by Python: np.load, open, or tf.data.Dataset.from_generator"
+_PROTO = "it is for TensorFlow's own messages: tf.train.Example keeps data"
+_SERVICE = "there is no service of data: Dataset.prefetch works ahead, Dataset.save keeps elements"
+_STRUCTURE = "a data set is Python code: Dataset.element_spec says what its elements are"
+_REDUCED = "use Dataset.group_by_window, or a dict in a loop of Python"
+_NEXT = "use Python's next(iterator, None)"
 _QUANTIZED = "quantization is not planned"
 _ONE = "there is one process with one CPU: start several by `mpiexec -n 4 pydtconv run`"
 _TPU = "there is no TPU"
@@ -46,7 +50,6 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("required_space_to_batch_paddings", _DILATIONS),
         ("approx_top_k", "tf.math.approx_max_k has it"),
         ("autodiff", "keras.ops.jvp has derivatives in a direction"),
-        ("lookup", "use a dict of Python, or keras.layers.StringLookup"),
         ("text", "text is not planned: make numbers of it in Python, which Embedding takes"),
         ("contrib placeholder Session", "it is TensorFlow 1's"),
     ),
@@ -102,8 +105,35 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     "tensorflow.experimental": (("*", _TYPES),),
     "tensorflow.experimental.numpy": (("*", "NumPy has no such name"),),
     "tensorflow.compat": (("*", _INSIDE),),
-    "tensorflow.io": (("*", _FILES),),
-    "tensorflow.io.gfile": (("*", "os and shutil have it"),),
+    "tensorflow.data": (("*Spec", _STRUCTURE),),
+    "tensorflow.data.Dataset": (
+        ("ragged_batch", _RAGGED + ": Dataset.padded_batch does it"),
+        ("sparse_batch", _SPARSE + ", Dataset.padded_batch batches"),
+        ("fingerprint", _STRUCTURE),
+    ),
+    "tensorflow.data.experimental": (
+        ("dense_to_*_batch", _RAGGED + ": Dataset.padded_batch does it"),
+        ("Reducer group_by_reducer", _REDUCED),
+        ("*optional Optional", _NEXT),
+        ("SqlDataset", "use Dataset.from_generator with Python's sqlite3"),
+        ("*table_from_dataset DatasetInitializer", "tf.lookup.KeyValueTensorInitializer makes a table"),
+        ("pad_to_cardinality", "use Dataset.concatenate"),
+        ("make_saveable_from_iterator", "keras.callbacks.BackupAndRestore keeps the position of fit"),
+        ("*variant get_model_proto", _STRUCTURE),
+        ("service distributed_save", _SERVICE),
+    ),
+    "tensorflow.io": (
+        ("RaggedFeature parse_sequence_example", _RAGGED + ": use FixedLenFeature, and parse_single_sequence_example"),
+        ("SparseFeature *serialize*_sparse", _SPARSE + ", VarLenFeature reads one"),
+        ("*_proto write_graph", _PROTO),
+        ("decode_jxl decode_webp", _PILLOW),
+        ("match_filenames_once", "tf.io.matching_files and Dataset.list_files find files"),
+    ),
+    "tensorflow.lookup.experimental": (("DenseHashTable", "use MutableHashTable"),),
+    "tensorflow.strings": (
+        ("to_hash_bucket*", "TensorFlow's hashes are not here: use keras.layers.Hashing"),
+        ("*_with_offsets unicode_script", "Python's unicodedata has it"),
+    ),
     "tensorflow.train": (("*", "tf.train.Checkpoint and model.save keep variables"),),
     "tensorflow.nest": (("*", "keras.tree has it"),),
     "tensorflow.autograph": (("*", _GRAPH),),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pydtconv import ops
 from pydtconv.compat.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.sparse import SparseTensor
 
 
 def _sum(data: Any, ids: Any, count: int) -> Any:
@@ -139,28 +140,6 @@ def unique_with_counts(x: Any, out_idx: Any = "int32", name: str | None = None) 
     return values, places, array(np.bincount(np.asarray(places), minlength=len(values)), name_of(out_idx))
 
 
-class SparseTensor(NamedTuple):
-    """Values at places (n, rank); zeros elsewhere.  Functions take dense arrays: see `to_dense`."""
-
-    indices: Any
-    values: Any
-    dense_shape: Any
-
-
-def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
-    """The elements that are not zero."""
-    x = np.asarray(tensor)
-    return SparseTensor(array(np.argwhere(x)), array(x[np.nonzero(x)]), array(np.asarray(x.shape, "int64")))
-
-
-def to_dense(sp_input: SparseTensor, default_value: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """An array of the values, and of default_value elsewhere."""
-    values = np.asarray(array(sp_input.values))
-    found = np.full(np.asarray(sp_input.dense_shape), 0 if default_value is None else default_value, values.dtype)
-    found[tuple(np.asarray(sp_input.indices).T)] = values
-    return array(found)
-
-
 def edit_distance(hypothesis: SparseTensor, truth: SparseTensor, normalize: bool = True, name: Any = None) -> Any:
     """Levenshtein's distances of sequences along the last axis, divided by the length of truth's."""
     shape = tuple(np.maximum(*(np.asarray(x.dense_shape) for x in (hypothesis, truth))))[:-1]
@@ -202,8 +181,3 @@ def table() -> dict[str, Callable[..., Any]]:
         unique_with_counts, edit_distance, SparseTensor,
     )  # fmt: skip
     return {each.__name__: each for each in own}
-
-
-def sparse() -> dict[str, Callable[..., Any]]:
-    """The names of `tf.sparse`."""
-    return {each.__name__: each for each in (SparseTensor, from_dense, to_dense)}

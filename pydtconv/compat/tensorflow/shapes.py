@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.compat.tensorflow.arrays import Extents, Shape, array
+from pydtconv.compat.tensorflow.arrays import Extents, array
+from pydtconv.compat.tensorflow.specs import Shape
 from pydtconv.graph.ir.deferred import ValueNeededError
 
 
