@@ -101,7 +101,7 @@ def _transform(name: str, kind: int, x: Any, sizes: Sequence[int | None], axes: 
     )
     dtype = x.real.dtype.name
     with config.hold_num_threads():
-        workspace = _workspace(ext.workspace_bytes(key, kind, dtype))
+        workspace = kept_workspace(ext.workspace_bytes(key, kind, dtype))
         status = ext.run(key, kind, _scale(kind, norm, prod(points)), _numbers(x), _numbers(y), workspace)
     if status:
         raise RuntimeError(f"{name}: the library's status is {status}")
@@ -111,7 +111,7 @@ def _transform(name: str, kind: int, x: Any, sizes: Sequence[int | None], axes: 
 _kept = threading.local()
 
 
-def _workspace(nbytes: int) -> np.ndarray:
+def kept_workspace(nbytes: int) -> np.ndarray:
     """Scratch memory; up to _KEPT bytes of it are this thread's own from call to call."""
     if nbytes > _KEPT:
         return np.empty(nbytes, np.uint8)

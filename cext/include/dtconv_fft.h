@@ -29,17 +29,40 @@ typedef struct {
     double scale;
 } dtconv_fft_problem;
 
-/* Results [start, stop) of the full convolution of `signals` signals of `length` elements with a filter of `taps`, in
- * parts of `part` taps: equal to `hop` where they are more than one; hop + part - 1 <= points.  All signals together,
- * all results and the filter have at most DTCONV_MOST_ELEMENTS each; start is 0 or more. */
+/* Which blocks a convolution is cut into. */
+typedef enum {
+    DTCONV_DISCARD = 0, /* results into blocks, of windows of a that overlap */
+    DTCONV_ADD = 1,     /* a into blocks, the results of which overlap and are added */
+    DTCONV_PARTS = 2,   /* a and b; products of one offset are summed before they are added */
+} dtconv_overlap_method;
+
+/* Results [start, stop) of the full convolution of `signals` arrays a (rows, columns) with b; rows are 1 of signals
+ * with one axis.
+ *
+ * block: results (DISCARD) or elements of a; part: of PARTS, elements of b's blocks, of which one divides the other;
+ * else those of b.  steps: blocks whose numbers have the same remainder by it are added at a time; they do not meet.
+ * points: first, high, wide of the transforms (ring.h), 0 where blocks are multiplied without.  is_private: each
+ * remainder has results of its own, which are added at the end, instead.  [0] is of rows, [1] of columns. */
 typedef struct {
-    int64_t signals, length, taps, start, stop, points, hop, part;
+    int64_t signals, a[2], b[2], start[2], stop[2], block[2], part[2], steps[2], points[3];
+    dtconv_overlap_method method;
+    int is_private, threads;
 } dtconv_overlap;
+
+/* What was done: blocks, elements read and written, results computed, those kept or not, and elements of a block's
+ * memory. */
+enum { DTCONV_OVERLAP_COUNTS = 5 };
 #endif
 
-dtconv_status DT(overlap)(const dtconv_overlap *p, const real *a, const real *b, real *y, void *workspace,
-                          size_t bytes);
+/* Factors of the transforms, which all calls with such points share: their bytes, 0 where there are none, and
+ * themselves.
+ */
+size_t DT(overlap_plan_bytes)(const dtconv_overlap *p);
+void DT(overlap_plan)(const dtconv_overlap *p, void *plan);
 size_t DT(overlap_workspace)(const dtconv_overlap *p);
+/* counts: DTCONV_OVERLAP_COUNTS numbers, or NULL. */
+dtconv_status DT(overlap)(const dtconv_overlap *p, const real *a, const real *b, real *y, int64_t *counts,
+                          const void *plan, void *workspace, size_t bytes);
 
 dtconv_status DT(fft_batch)(const dtconv_fft_problem *p, const real *x, real *y, void *workspace, size_t bytes);
 size_t DT(fft_batch_workspace)(const dtconv_fft_problem *p);

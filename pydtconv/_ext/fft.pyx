@@ -14,7 +14,18 @@ cdef extern from "dtconv_any.h" nogil:
     size_t dtconv_fft_batch_workspace(dtconv_dtype, const dtconv_fft_problem *)
     int dtconv_fft_batch(...)
     ctypedef struct dtconv_overlap:
-        int64_t signals, length, taps, start, stop, points, hop, part
+        int64_t signals
+        int64_t a[2]
+        int64_t b[2]
+        int64_t start[2]
+        int64_t stop[2]
+        int64_t block[2]
+        int64_t part[2]
+        int64_t steps[2]
+        int64_t points[3]
+        int method, is_private, threads
+    size_t dtconv_overlap_plan_bytes(dtconv_dtype, const dtconv_overlap *)
+    void dtconv_overlap_plan(dtconv_dtype, const dtconv_overlap *, void *)
     size_t dtconv_overlap_workspace(dtconv_dtype, const dtconv_overlap *)
     int dtconv_overlap_run(...)
 
@@ -52,27 +63,44 @@ def run(tuple sizes, int kind, double scale, const floating[::1] x, floating[::1
     return status
 
 
-cdef dtconv_overlap overlap_of(tuple sizes):
-    """sizes: signals length taps start stop points hop part."""
+cdef class Overlap:
+    """A convolution in blocks: its sizes, and the factors of its transforms, which later ones may share."""
+
     cdef dtconv_overlap p
-    p.signals, p.length, p.taps, p.start, p.stop, p.points, p.hop, p.part = sizes
-    return p
+    cdef dtconv_dtype dtype
+    cdef readonly size_t workspace_bytes
+    cdef readonly object plan
+    cdef const void *_plan
 
+    def __init__(self, str dtype, int64_t signals, tuple sizes, int method, bint private, int threads, plan=None):
+        """sizes: a b start stop block part steps, of rows and of columns each, and points; dtconv_overlap has more.
+        plan: that of another one with such points and dtype.
+        """
+        cdef int64_t *to = &self.p.a[0]
+        self.p.signals, self.p.method, self.p.is_private, self.p.threads = signals, method, private, threads
+        for i, size in enumerate(sizes):
+            to[i] = size
+        self.dtype = dtype_of(dtype)
+        self.workspace_bytes = dtconv_overlap_workspace(self.dtype, &self.p)
+        if self.workspace_bytes == 0:
+            raise ValueError(f"blocks that contradict each other: {sizes}")
+        if plan is None:
+            plan = bytearray(dtconv_overlap_plan_bytes(self.dtype, &self.p))
+            dtconv_overlap_plan(self.dtype, &self.p, <unsigned char *> plan)
+        self.plan = plan
+        self._plan = <const unsigned char *> plan
 
-def overlap_workspace_bytes(tuple sizes, str dtype) -> int:
-    """Bytes of workspace of `overlap` with the threads now set."""
-    cdef dtconv_overlap p = overlap_of(sizes)
-    return dtconv_overlap_workspace(dtype_of(dtype), &p)
-
-
-def overlap(tuple sizes, const floating[:, ::1] a, const floating[::1] b, floating[:, ::1] y,
-            unsigned char[::1] workspace) -> int:
-    """y (signals, stop - start) = results of the convolution of each row of a with b.  Returns the status."""
-    cdef int status
-    cdef dtconv_overlap p = overlap_of(sizes)
-    with nogil:
-        status = dtconv_overlap_run(&p, &a[0, 0], &b[0], &y[0, 0], &workspace[0], workspace.shape[0])
-    return status
+    def run(self, const floating[::1] a, const floating[::1] b, floating[::1] y, unsigned char[::1] workspace,
+            int64_t[::1] counts=None) -> int:
+        """y = the results of a, convolved with b; counts: what was done (dtconv_fft.h).  Returns the status."""
+        cdef int status
+        cdef int64_t *counted = NULL if counts is None else &counts[0]
+        if (sizeof(floating) == 8) != (self.dtype == dtype_of("float64")):
+            raise TypeError("arrays of another precision")
+        with nogil:
+            status = dtconv_overlap_run(&self.p, &a[0], &b[0], &y[0], counted, self._plan, &workspace[0],
+                                        workspace.shape[0])
+        return status
 
 
 def watch(double[::1] seconds) -> None:

@@ -5,103 +5,211 @@ last axis of the signals, one of two axes along the last two; axes before are a 
 
     y = overlap.convolve(signal, taps, mode="same")
 
-Methods: "overlap_discard" cuts the signal into overlapping windows, of whose circular convolutions the parts without
-wrap are kept; "overlap_add" into disjoint blocks, whose results overlap and are added; "parts" cuts both (parts.py);
-"direct" transforms nothing.  A filter that is longer than a transform is cut, too.
+Methods: "overlap_discard" cuts the results into blocks, each from a window of the signal, and windows overlap;
+"overlap_add" cuts the signal into blocks, whose results overlap and are added; "parts" cuts the filter, too (parts.py);
+"direct" transforms nothing.  Each has blocks of one and of two axes, with and without transforms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import operator
 from functools import lru_cache
-from itertools import product
-from math import log2
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pydtconv import config, fft
 from pydtconv._ext import fft as ext
-from pydtconv.conv import parts
+from pydtconv.conv import overlap_blocks
+from pydtconv.conv.overlap_blocks import Blocks, Pair, Problem
 
 METHODS = ("auto", "overlap_add", "overlap_discard", "parts", "direct")
 MODES, DOMAINS = ("full", "same", "valid"), ("spectral", "spatial")
-#: taps of a filter's part, and points of the longest transform; filters below FEW taps are not worth a transform
-_PART, _POINTS, _FEW = 128, 256, 8
-#: windows that are transformed at a time where they are in NumPy's hands
-_WINDOWS = 256
-_LENGTHS = [n for n in range(2, _POINTS + 1) if fft.is_length(n)]
+_REALS = ("float32", "float64")
+_COUNTS = 5
+_NUMBERS = {"overlap_discard": 0, "overlap_add": 1, "parts": 2}
+
+
+class Work(NamedTuple):
+    """What a convolution did, as its blocks counted it.
+
+    blocks: their sizes.  work_groups: blocks that work on their own.  reads, writes: elements of memory that all blocks
+    share, with values of transforms, and with results that are added to.  local_memory: bytes of a block's own memory.
+    efficiency: results that are kept, as a share of those that blocks computed.
+    """
+
+    blocks: Blocks
+    work_groups: int
+    reads: int
+    writes: int
+    local_memory: int
+    efficiency: float
+
+
+class _Plan(NamedTuple):
+    """A convolution whose shapes and options are known; complex arrays are convolved as real ones."""
+
+    overlap: Any
+    blocks: Blocks
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    real: np.dtype
 
 
 def convolve(
-    a: np.ndarray, b: np.ndarray, mode: str = "full", method: str = "auto", domain: str = "spectral", block: Any = None
+    a: np.ndarray,
+    b: np.ndarray,
+    mode: str = "full",
+    method: str = "auto",
+    domain: str = "spectral",
+    block: Any = None,
+    *,
+    steps: int | None = None,
+    private: bool = False,
+    slice_start: Any = None,
+    slice_end: Any = None,
 ) -> np.ndarray:
     """The convolution of a (..., n) with b (m,), or of a (..., h, w) with b (kh, kw).
 
     mode: "full", all results; "same", the middle ones, as many as a has; "valid", those without zeros at the ends.
-    method: see the module; "auto" takes what is expected to be the fastest.  Filters of two axes have "overlap_add" and
-    "direct".  domain: "spatial" multiplies blocks without transforms; "overlap_discard" has it not.  block: results
-    (overlap_discard) or elements of a (overlap_add) of a block, of one axis also a pair for "parts": elements of a's
-    and of b's blocks, of which one divides the other; None: chosen.
-    Values that are not finite spoil all results of the blocks that they are in, but for "direct".
+    method: see the module; "auto" takes what is expected to be the fastest.  domain: "spatial" multiplies blocks
+    without transforms.  block: results ("overlap_discard") or elements of a ("overlap_add") of a block; of "parts" a
+    pair: elements of a's and of b's blocks, of which one divides the other; of two axes, each is an integer or a pair;
+    None: chosen.
+    steps: K of "overlap_add": blocks 0, K, 2 K, ... are added at a time, then 1, K + 1, ...; blocks of a step do not
+    meet.  None: the least K, 2 for chosen blocks.  private: all steps ("parts": divisions) at a time, each adds to
+    results of its own, and these are summed in the end.
+    slice_start, slice_end: the first of the mode's results that is wanted, and the first that is not; of two axes
+    pairs.  Blocks that do not reach them are not computed.
+    Bits do not depend on the number of threads.  Values that are not finite spoil all results of the blocks that they
+    are in; of a, but for "direct".
     Raises ValueError or TypeError naming the argument.
     """
-    a, b, dtype = _arrays(a, b)
-    for name, value, known in (("mode", mode, MODES), ("method", method, METHODS), ("domain", domain, DOMAINS)):
-        if value not in known:
-            raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
-    slices = [_slice(mode, n, m) for n, m in zip(a.shape[-b.ndim :], b.shape, strict=True)]
-    if method == "auto":
-        windows = b.ndim == 1 and domain == "spectral"
-        several = "overlap_discard" if windows else "overlap_add"
-        method = "direct" if b.size < _FEW and block is None else several
-    _check_method(method, domain, b.ndim)
-    _check_block(method, block, b.ndim)
-    if method == "direct":
-        return _direct(a, b, slices, dtype)
-    if method == "parts":
-        return _in_parts(a, b, slices[0], domain, block, dtype)
-    if method == "overlap_discard":
-        return _discard(a, b, slices[0], block, dtype)
-    full = _add(a, b, domain, block, dtype)
-    return np.ascontiguousarray(full[_last(slice(*of) for of in slices)])
+    return _convolved(None, a, b, mode, method, domain, block, steps, private, slice_start, slice_end)[1]
 
 
-def correlate(
-    a: np.ndarray, b: np.ndarray, mode: str = "full", method: str = "auto", domain: str = "spectral", block: Any = None
-) -> np.ndarray:
-    """The correlation of a with b: the convolution with b turned round and conjugated; otherwise as `convolve`.
+def correlate(a: np.ndarray, b: np.ndarray, *args: Any, **options: Any) -> np.ndarray:
+    """The correlation of a with b: the convolution with b turned round and conjugated; further arguments as there.
 
     Where b is longer than a, "valid" gives SciPy's results, too.
     """
     if not isinstance(b, np.ndarray):
         raise TypeError(f"b: expected a numpy.ndarray, got {type(b).__name__}")
-    return convolve(a, np.ascontiguousarray(np.flip(b).conj()), mode, method, domain, block)
+    return convolve(a, np.flip(b).conj(), *args, **options)
 
 
-def _last(slices: Iterable[slice]) -> Any:
-    """Indices of the last axes."""
-    return (..., *slices)
+def work(a: np.ndarray, b: np.ndarray, *args: Any, **options: Any) -> Work:
+    """What the convolution of real a with b does; arguments are those of `convolve`."""
+    counts = np.empty(_COUNTS, np.int64)
+    plan, y = _convolved(counts, a, b, *args, **options)
+    if plan.dtype.kind == "c":
+        raise TypeError(f"work: expected real arrays, got {a.dtype} and {b.dtype}")
+    groups, reads, writes, points, local = map(int, counts)
+    return Work(plan.blocks, groups, reads, writes, local * y.itemsize, y.size / points)
 
 
-def _arrays(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.dtype]:
+def _convolved(
+    counts: np.ndarray | None,
+    a: np.ndarray,
+    b: np.ndarray,
+    mode: str = "full",
+    method: str = "auto",
+    domain: str = "spectral",
+    *options: Any,
+    **named: Any,
+) -> tuple[_Plan, np.ndarray]:
     for name, value in (("a", a), ("b", b)):
         if not isinstance(value, np.ndarray):
             raise TypeError(f"{name}: expected a numpy.ndarray, got {type(value).__name__}")
-        if value.dtype.name not in ("float32", "float64", "complex64", "complex128"):
-            raise TypeError(f"{name}: expected float32, float64, complex64 or complex128, got {value.dtype}")
-        if value.size == 0:
-            raise ValueError(f"{name}: expected an array that is not empty, got shape {value.shape}")
-    if b.ndim not in (1, 2):
-        raise ValueError(f"b: expected one or two axes, got shape {b.shape}")
-    if a.ndim < b.ndim:
-        raise ValueError(f"a: expected at least the {b.ndim} axes of b, got shape {a.shape}")
-    dtype = np.result_type(a.dtype, b.dtype)
+    given = (config.num_threads(), a.shape, b.shape, a.dtype, b.dtype, mode, method, domain)
+    try:
+        plan = _plan(*given, *options, **named)
+    except TypeError:  # lists are no keys
+        plan = _plan(*given, *map(_frozen, options), **{name: _frozen(option) for name, option in named.items()})
+    if plan.dtype.kind == "c":
+        return plan, _of_reals(a, b, plan)
+    return plan, _run(plan, a, b, np.empty(plan.shape, plan.dtype), counts)
+
+
+def _run(plan: _Plan, a: np.ndarray, b: np.ndarray, y: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+    overlap = plan.overlap
+    status = overlap.run(
+        np.ascontiguousarray(a, plan.real).reshape(-1),
+        np.ascontiguousarray(b, plan.real).reshape(-1),
+        y.reshape(-1),
+        fft.kept_workspace(overlap.workspace_bytes),
+        counts,
+    )
+    if status:
+        raise RuntimeError(f"convolve: the library's status is {status}")
+    return y
+
+
+def _of_reals(a: np.ndarray, b: np.ndarray, plan: _Plan) -> np.ndarray:
+    """Complex arrays as real and imaginary parts."""
+    y, some = np.zeros(plan.shape, plan.dtype), np.empty(plan.shape, plan.real)
+    for of_a in ("real", "imag")[: 1 + np.iscomplexobj(a)]:
+        for of_b in ("real", "imag")[: 1 + np.iscomplexobj(b)]:
+            _run(plan, getattr(a, of_a), getattr(b, of_b), some)
+            target = y.real if of_a == of_b else y.imag
+            (np.subtract if of_a == of_b == "imag" else np.add)(target, some, out=target)
+    return y
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+@lru_cache(maxsize=64, typed=True)
+def _plan(
+    threads: int,
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    a_dtype: np.dtype,
+    b_dtype: np.dtype,
+    mode: str,
+    method: str,
+    domain: str,
+    block: Any = None,
+    steps: int | None = None,
+    private: bool = False,
+    slice_start: Any = None,
+    slice_end: Any = None,
+) -> _Plan:
+    """All that depends on shapes and options.  Raises ValueError or TypeError naming the argument."""
+    for name, shape, dtype in (("a", a, a_dtype), ("b", b, b_dtype)):
+        if dtype.name not in (*_REALS, "complex64", "complex128"):
+            raise TypeError(f"{name}: expected float32, float64, complex64 or complex128, got {dtype}")
+        if 0 in shape:
+            raise ValueError(f"{name}: expected an array that is not empty, got shape {shape}")
+    if len(b) not in (1, 2):
+        raise ValueError(f"b: expected one or two axes, got shape {b}")
+    if len(a) < len(b):
+        raise ValueError(f"a: expected at least the {len(b)} axes of b, got shape {a}")
+    for name, option, known in (("mode", mode, MODES), ("method", method, METHODS), ("domain", domain, DOMAINS)):
+        if option not in known:
+            raise ValueError(f"{name}: expected one of {', '.join(known)}, got {option!r}")
+    dtype = np.result_type(a_dtype, b_dtype)
     real = np.empty(0, dtype).real.dtype
-    return (*(value.astype(dtype if np.iscomplexobj(value) else real, copy=False) for value in (a, b)), dtype)
+    batch, axes = a[: len(a) - len(b)], len(b)
+    of_mode = [_of_mode(mode, n, m) for n, m in zip(a[-axes:], b, strict=True)]
+    wanted = _sliced(of_mode, slice_start, slice_end)
+    start, stop = ([first for first, _ in wanted], [last for _, last in wanted])
+    p = Problem(_two(a[-axes:]), _two(b), _two((*start,), 0), _two((*stop,)), prod(batch), real.itemsize, threads)
+    blocks = _blocks(p, axes, method, domain, block, steps, private)
+    sizes = (*p.a, *p.b, *p.start, *p.stop, *blocks.block, *blocks.part, *blocks.steps, *blocks.points)
+    number = _NUMBERS[blocks.method]
+    used = overlap_blocks.threads_of(p, blocks)
+    overlap = ext.Overlap(real.name, p.signals, sizes, number, private, used)
+    return _Plan(overlap, blocks, (*batch, *(last - first for first, last in wanted)), dtype, real)
 
 
-def _slice(mode: str, n: int, m: int) -> tuple[int, int]:
+def _two(sizes: tuple[int, ...], of_rows: int = 1) -> Pair:
+    return (sizes[0], sizes[1]) if len(sizes) == 2 else (of_rows, sizes[0])
+
+
+def _of_mode(mode: str, n: int, m: int) -> tuple[int, int]:
     """First and last + 1 of the n + m - 1 results."""
     if mode == "full":
         return 0, n + m - 1
@@ -110,163 +218,46 @@ def _slice(mode: str, n: int, m: int) -> tuple[int, int]:
     return min(n, m) - 1, max(n, m)
 
 
-def _check_method(method: str, domain: str, axes: int) -> None:
-    if axes == 2 and method in ("overlap_discard", "parts"):
-        raise ValueError(f"method: expected 'overlap_add' or 'direct' for filters of two axes, got {method!r}")
-    if method == "overlap_discard" and domain == "spatial":
-        raise ValueError(
-            "method: expected 'overlap_add', 'parts' or 'direct' in the domain 'spatial', got 'overlap_discard'"
-        )
+def _integers(name: str, value: Any, axes: int, least: int) -> tuple[int, ...]:
+    """An integer for each axis: of two axes a pair, or one for both.  Raises ValueError."""
+    wanted = "an integer" if axes == 1 else "an integer or a pair of integers"
+    values = value if isinstance(value, tuple) and axes == 2 else (value,) * axes
+    if len(values) != axes or any(isinstance(v, bool | tuple) or not hasattr(v, "__index__") for v in values):
+        raise ValueError(f"{name}: expected {wanted} for a filter of {axes} axes, got {value!r}")
+    found = tuple(map(operator.index, values))
+    if min(found) < least:
+        raise ValueError(f"{name}: expected {wanted} of {least} or more, got {value!r}")
+    return found
 
 
-def _check_block(method: str, block: Any, axes: int) -> None:
-    several = isinstance(block, Sequence)
-    if method == "parts":
-        if block is not None and not (several and len(block) == 2):
-            raise ValueError(f"block: expected a pair of lengths for 'parts', of a's and b's blocks, got {block!r}")
-    elif method == "direct" and block is not None:
+def _sliced(of_mode: list[tuple[int, int]], slice_start: Any, slice_end: Any) -> list[tuple[int, int]]:
+    """The slice of a mode's results, as results of the full convolution."""
+    axes, counts = len(of_mode), tuple(stop - start for start, stop in of_mode)
+    first = _integers("slice_start", 0 if slice_start is None else slice_start, axes, 0)
+    last = counts if slice_end is None else _integers("slice_end", slice_end, axes, 1)
+    if any(not low < high <= count for low, high, count in zip(first, last, counts, strict=True)):
+        raise ValueError(f"slice_start, slice_end: expected a slice of the {counts} results, got {first} to {last}")
+    return [(start + low, start + high) for (start, _), low, high in zip(of_mode, first, last, strict=True)]
+
+
+def _blocks(p: Problem, axes: int, method: str, domain: str, block: Any, steps: Any, private: bool) -> Blocks:
+    if steps is not None:
+        steps = _integers("steps", steps, 1, 1)[0]
+    for name, value, known in (
+        ("steps", steps, ("overlap_add",)),
+        ("private", private or None, ("overlap_add", "parts")),
+    ):
+        if value is not None and method not in known:
+            raise ValueError(f"{name}: expected method {' or '.join(map(repr, known))}, got {method!r}")
+    if block is None:
+        return overlap_blocks.choose(p, method, domain, steps)
+    if method == "direct":
         raise ValueError(f"block: expected None for 'direct', which has no blocks, got {block!r}")
-    elif several and (axes == 1 or len(block) != axes):
-        wanted = "an integer" if axes == 1 else "an integer or a pair of integers"
-        raise ValueError(f"block: expected {wanted} for {method!r} and a filter of {axes} axes, got {block!r}")
-    for size in () if block is None else block if several else (block,):
-        if isinstance(size, bool) or not hasattr(size, "__index__") or not 1 <= size < _POINTS:
-            raise ValueError(f"block: expected an integer from 1 to {_POINTS - 1}, got {size!r}")
-    if method == "parts" and block is not None and max(block) % min(block):
-        raise ValueError(f"block: expected lengths of which one divides the other, got {tuple(block)}")
-
-
-def _direct(a: np.ndarray, b: np.ndarray, slices: list[tuple[int, int]], dtype: np.dtype) -> np.ndarray:
-    """The sum over taps, each a product of whole arrays."""
-    batch, axes = a.shape[: a.ndim - b.ndim], b.ndim
-    y = np.zeros((*batch, *(stop - start for start, stop in slices)), dtype)
-    for tap in product(*map(range, b.shape)):
-        source, target = [], []
-        for t, n, (start, stop) in zip(tap, a.shape[-axes:], slices, strict=True):
-            low, high = max(start, t), min(stop, t + n)
-            source.append(slice(low - t, max(high, low) - t))
-            target.append(slice(low - start, max(high, low) - start))
-        y[_last(target)] += a[_last(source)] * b[tap]
-    return y
-
-
-def _discard(a: np.ndarray, b: np.ndarray, of: tuple[int, int], block: int | None, dtype: np.dtype) -> np.ndarray:
-    """Overlapping windows, by the C library; complex signals as real ones."""
-    if np.iscomplexobj(a) or np.iscomplexobj(b):
-        y = np.empty((*a.shape[:-1], of[1] - of[0]), dtype)
-        if np.iscomplexobj(b):
-            turned, plain = _discard(a, b.imag, of, block, dtype), _discard(a, b.real, of, block, dtype)
-            y.real, y.imag = plain.real - turned.imag, plain.imag + turned.real
-        else:
-            y.real, y.imag = (_discard(part, b, of, block, dtype) for part in (a.real, a.imag))
-        return y
-    points, hop, part = _windows(b.size, block)
-    signals = np.ascontiguousarray(a).reshape(-1, a.shape[-1])
-    y = np.empty((len(signals), of[1] - of[0]), a.dtype)
-    sizes = (len(signals), a.shape[-1], b.size, *of, points, hop, part)
-    with config.hold_num_threads():
-        workspace = np.empty(ext.overlap_workspace_bytes(sizes, a.dtype.name), np.uint8)
-        status = ext.overlap(sizes, signals, np.ascontiguousarray(b), y, workspace)
-    if status:
-        raise RuntimeError(f"convolve: the library's status is {status}")
-    return y.reshape(*a.shape[:-1], -1)
-
-
-@lru_cache(maxsize=256)
-def _windows(taps: int, block: int | None) -> tuple[int, int, int]:
-    """Points of a window, results of it, and taps of a part of the filter: those of the least work per result."""
-    if block is not None:
-        part = taps if taps + block - 1 <= _POINTS else block
-        return _length(block + part - 1), block, part
-    found = []
-    for points in (n for n in _LENGTHS if n % 2 == 0 and n >= 16):
-        part, hop = (taps, points - taps + 1) if taps <= points // 2 else (points // 2, points // 2)
-        work = 2 * points * (6 + 2.5 * log2(points)) + 4 * points * -(-taps // part)
-        found.append((work / hop, points, hop, part))
-    return min(found)[1:]
-
-
-def _length(least: int) -> int:
-    """The shortest transform of so many points.  Raises ValueError where there is none."""
-    for n in _LENGTHS:
-        if n >= least:
-            return n
-    raise ValueError(f"block: expected blocks whose products have at most {_POINTS} elements, got {least}")
-
-
-def _transforms(real: bool, axes: int, points: tuple[int, ...]) -> tuple[Any, Any]:
-    where = tuple(range(-axes, 0))
-    if axes == 1:
-        forward, back = (fft.rfft, fft.irfft) if real else (fft.fft, fft.ifft)
-        return (lambda x: forward(x, points[0])), (lambda x: back(x, points[0]))
-    forward2, back2 = (fft.rfft2, fft.irfft2) if real else (fft.fft2, fft.ifft2)
-    return (lambda x: forward2(x, points, where)), (lambda x: back2(x, points, where))
-
-
-def _pieces(shape: tuple[int, ...], sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """An array of that shape, cut into pieces of these sizes."""
-    starts = (range(0, n, size) for n, size in zip(shape, sizes, strict=True))
-    for corner in product(*starts):
-        yield tuple(slice(at, min(at + size, n)) for at, size, n in zip(corner, sizes, shape, strict=True))
-
-
-def _add(a: np.ndarray, b: np.ndarray, domain: str, block: Any, dtype: np.dtype) -> np.ndarray:
-    """Disjoint blocks of a and of b, whose results are added; all results."""
-    axes = b.ndim
-    extents = a.shape[-axes:]
-    y = np.zeros((*a.shape[: a.ndim - axes], *(n + m - 1 for n, m in zip(extents, b.shape, strict=True))), dtype)
-    given = block if isinstance(block, Sequence) else [block] * axes
-    sizes = [min(size, _POINTS // 2) for size in b.shape]
-    blocks = [
-        min(n, (_length(min(4 * m, _POINTS)) - m + 1) if own is None else int(own))
-        for n, m, own in zip(extents, sizes, given, strict=True)
-    ]
-    points = tuple(max(2, _length(n + m - 1)) for n, m in zip(blocks, sizes, strict=True))
-    forward, back = _transforms(not np.issubdtype(dtype, np.complexfloating), axes, points)
-    for taps in _pieces(b.shape, sizes):
-        filters = np.ascontiguousarray(b[taps], dtype)
-        spectrum = forward(filters) if domain == "spectral" else None
-        for piece in _pieces(extents, blocks):
-            some = np.ascontiguousarray(a[_last(piece)], dtype)
-            shape = [p.stop - p.start + t.stop - t.start - 1 for p, t in zip(piece, taps, strict=True)]
-            if spectrum is None:
-                got = _direct(some, filters, [(0, n) for n in shape], dtype)
-            else:
-                got = back(forward(some) * spectrum)[_last(slice(n) for n in shape)]
-            at = (slice(p.start + t.start, p.start + t.start + n) for p, t, n in zip(piece, taps, shape, strict=True))
-            y[_last(at)] += got
-    return y
-
-
-def _in_parts(
-    a: np.ndarray, b: np.ndarray, of: tuple[int, int], domain: str, block: Any, dtype: np.dtype
-) -> np.ndarray:
-    """Both cut into blocks; products are summed by interval before one inverse transform."""
-    l1, l2 = (int(size) for size in block) if block is not None else (_PART, min(_PART, 1 << (b.size - 1).bit_length()))
-    points = _length(l1 + l2 - 1)
-    n1, n2 = -(-a.shape[-1] // l1), -(-b.size // l2)
-    forward, back = _transforms(not np.issubdtype(dtype, np.complexfloating), 1, (points,))
-    blocks = [_cut(x, count, size, dtype) for x, count, size in ((a, n1, l1), (b, n2, l2))]
-    y = np.zeros((*a.shape[:-1], n1 * l1 + n2 * l2 + points), dtype)
-    if domain == "spectral":
-        blocks = [forward(some) for some in blocks]
-    left, right = blocks
-    for division in parts.schedule(n1, n2, l1, l2, *of):
-        for interval in division.intervals:
-            if not interval.pairs:
-                continue
-            i, j = (list(indices) for indices in zip(*interval.pairs, strict=True))
-            if domain == "spectral":
-                got = back(np.einsum("...pk,pk->...k", left[..., i, :], right[j]))[..., : l1 + l2 - 1]
-            else:
-                pairs = zip(i, j, strict=True)
-                got = sum(_direct(left[..., p, :], right[q], [(0, l1 + l2 - 1)], dtype) for p, q in pairs)
-            y[..., interval.start : interval.start + l1 + l2 - 1] += got
-    return np.ascontiguousarray(y[..., of[0] : of[1]])
-
-
-def _cut(x: np.ndarray, count: int, size: int, dtype: np.dtype) -> np.ndarray:
-    """(..., n) as blocks (..., count, size), filled up with zeros."""
-    y = np.zeros((*x.shape[:-1], count * size), dtype)
-    y[..., : x.shape[-1]] = x
-    return y.reshape(*x.shape[:-1], count, size)
+    if method == "parts" and not (isinstance(block, tuple) and len(block) == 2):
+        raise ValueError(f"block: expected a pair of lengths for 'parts', of a's and b's blocks, got {block!r}")
+    both = block if method == "parts" else (block, 1)
+    of_a, of_b = (_two(_integers("block", sizes, axes, 1)) for sizes in both)
+    if method == "parts" and any(max(i, j) % min(i, j) for i, j in zip(of_a, of_b, strict=True)):
+        raise ValueError(f"block: expected lengths of which one divides the other, got {block}")
+    method = "overlap_discard" if method == "auto" else method
+    return overlap_blocks.with_block(p, method, domain == "spectral", of_a, of_b, steps)

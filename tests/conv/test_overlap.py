@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pydtconv.conv import overlap, parts
+from pydtconv import config
+from pydtconv._ext import fft as ext
+from pydtconv.conv import overlap, overlap_blocks, parts
 
 
 def test_the_schedule_of_an_example() -> None:
@@ -86,67 +88,202 @@ CASES = [
     ((500,), (40,), "complex64", "float32"),
     ((2, 300), (17,), "float64", "complex128"),
     ((9,), (1,), "float64", "float64"),
+    ((40, 37), (5, 7), "float32", "float32"),
+    ((2, 3, 60, 20), (31, 3), "float64", "float64"),
+    ((2, 9, 30), (14, 21), "float32", "float32"),
+    ((20, 31), (4, 1), "complex128", "complex128"),
 ]
-METHODS = [
-    *((method, "spectral") for method in ("auto", "overlap_discard", "overlap_add", "parts", "direct")),
-    *((method, "spatial") for method in ("auto", "overlap_add", "parts", "direct")),
-]
+METHODS = [(method, domain) for method in overlap.METHODS for domain in overlap.DOMAINS]
+LIMITS = {"float32": 1e-6, "complex64": 1e-6, "float64": 2e-15, "complex128": 2e-15}
+
+
+def check(got: np.ndarray, want: np.ndarray, told: object) -> None:
+    assert got.shape == want.shape, told
+    assert np.linalg.norm(got - want) <= LIMITS[got.dtype.name] * np.linalg.norm(want), told
 
 
 @pytest.mark.parametrize(("method", "domain"), METHODS)
 @pytest.mark.parametrize("mode", overlap.MODES)
-def test_signals(method: str, domain: str, mode: str) -> None:
+def test_every_method(method: str, domain: str, mode: str) -> None:
     for shape, taps, *dtypes in CASES:
         a, b = signal(shape, dtypes[0], 1), signal(taps, dtypes[1], 2)
         got, want = overlap.convolve(a, b, mode, method, domain), plain(a, b, mode)
-        assert got.shape == want.shape
         assert got.dtype == np.result_type(a, b)
-        limit = 1e-6 if "32" in dtypes[0] or dtypes[0] == "complex64" else 2e-15
-        assert np.linalg.norm(got - want) <= limit * np.linalg.norm(want), (shape, taps, dtypes)
+        check(got, want, (shape, taps, dtypes))
 
 
-@pytest.mark.parametrize("method", ["auto", "overlap_add", "direct"])
-def test_images(method: str) -> None:
-    for shape, taps, mode in (
-        ((40, 37), (5, 7), "same"),
-        ((2, 150, 20), (131, 3), "full"),
-        ((3, 30, 30), (9, 9), "valid"),
-    ):
-        a, b = signal(shape, "float32", 3), signal(taps, "float32", 4)
-        got, want = overlap.convolve(a, b, mode, method), plain(a, b, mode)
-        assert got.shape == want.shape
-        assert np.linalg.norm(got - want) <= 1e-6 * np.linalg.norm(want)
+@pytest.mark.parametrize(("method", "domain"), METHODS[2:])
+@pytest.mark.parametrize("mode", overlap.MODES)
+def test_slices(method: str, domain: str, mode: str) -> None:
+    random = np.random.default_rng(3)
+    for shape, taps, block in (((2, 300), (40,), 25), ((50, 40), (9, 12), (7, 10))):
+        a, b = signal(shape, "float64", 1), signal(taps, "float64", 2)
+        want, axes = plain(a, b, mode), len(taps)
+        sizes: object = (block, block) if method == "parts" else None if method == "direct" else block
+        for _ in range(4):
+            start = [int(random.integers(0, n)) for n in want.shape[-axes:]]
+            end = [int(random.integers(low + 1, n + 1)) for low, n in zip(start, want.shape[-axes:], strict=True)]
+            edges = (start[0], end[0]) if axes == 1 else (start, tuple(end))
+            got = overlap.convolve(a, b, mode, method, domain, sizes, slice_start=edges[0], slice_end=edges[1])
+            part = want[(..., *(slice(low, high) for low, high in zip(start, end, strict=True)))]
+            assert got.shape == part.shape
+            assert np.abs(got - part).max() <= 1e-14 * np.abs(want).max(), (shape, edges)
+
+
+@pytest.mark.parametrize(("method", "domain"), METHODS[2:])
+def test_only_what_a_slice_needs_is_computed(method: str, domain: str) -> None:
+    a, b = signal((60_000,), "float32", 1), signal((50,), "float32", 2)
+    all_of_it, some = (
+        overlap.work(a, b, "full", method, domain, slice_start=start, slice_end=end)
+        for start, end in ((None, None), (30_000, 30_100))
+    )
+    groups = overlap.work(a, b, "full", method, domain, (256, 256) if method == "parts" else None,
+                          slice_start=30_000, slice_end=30_100).work_groups  # fmt: skip
+    assert groups <= 4
+    assert some.reads < all_of_it.reads / 2
+    assert some.writes < all_of_it.writes / 2
+
+
+@pytest.mark.parametrize("domain", overlap.DOMAINS)
+def test_bits_do_not_depend_on_threads_or_privatization(domain: str) -> None:
+    threads = config.num_threads()
+    try:
+        for shape, taps, block in (((2, 3000), (100,), 128), ((90, 80), (9, 12), (16, 20))):
+            a, b = signal(shape, "float32", 1), signal(taps, "float32", 2)
+            for method in overlap.METHODS[1:]:
+                sizes: object = (block, block) if method == "parts" else None if method == "direct" else block
+                private = (False, True) if method in ("overlap_add", "parts") else (False,)
+                seen = []
+                for count in (1, 3):
+                    config.set_num_threads(count)
+                    for own in private:
+                        seen.append(overlap.convolve(a, b, "full", method, domain, sizes, private=own))
+                assert all(np.array_equal(seen[0], other) for other in seen), (shape, method)
+    finally:
+        config.set_num_threads(threads)
+
+
+def test_threads_share_large_transforms() -> None:
+    threads = config.num_threads()
+    a, b = signal((90_000,), "float32", 1), signal((20,), "float32", 2)
+    want, seen = plain(a, b, "full"), []
+    try:
+        for count in (1, 2):
+            config.set_num_threads(count)
+            for method, block in (("overlap_add", 90_000), ("overlap_discard", 40_000), ("parts", (65_536, 32))):
+                seen.append(overlap.convolve(a, b, "full", method, block=block))
+                check(seen[-1], want, (method, count))
+    finally:
+        config.set_num_threads(threads)
+    assert all(np.array_equal(one, two) for one, two in zip(seen[:3], seen[3:], strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_transform(dtype: str) -> None:
+    rings = overlap_blocks._rings(np.dtype(dtype).itemsize)
+    for first, high, wide in (points for points in rings.points if np.prod(points) <= 1 << 16):
+        n = first * high * wide
+        a, b = signal((2 * n - 20,), dtype, first), signal((21,), dtype, wide)
+        sizes = (1, len(a), 1, 21, 0, 0, 1, 2 * n, 1, len(a), 1, 21, 1, 1, first, high, wide)
+        of = ext.Overlap(dtype, 1, sizes, 1, False, 1)
+        y = np.empty(2 * n, dtype)
+        assert of.run(a, b, y, np.empty(of.workspace_bytes, np.uint8)) == 0
+        check(y, np.convolve(a.astype("float64"), b.astype("float64")), (first, high, wide))
+
+
+def test_steps_of_overlap_add() -> None:
+    a, b = signal((300,), "float64", 1), signal((50,), "float64", 2)
+    for block, least in ((49, 2), (48, 3), (25, 3), (20, 4), (400, 1)):
+        assert overlap.work(a, b, method="overlap_add", block=block).blocks.steps == (1, least)
+        for steps in (least, least + 1):
+            check(overlap.convolve(a, b, method="overlap_add", block=block, steps=steps), plain(a, b, "full"), block)
+        if least > 1:
+            with pytest.raises(ValueError, match=f"steps: expected {least} or more for blocks of .* got {least - 1}"):
+                overlap.convolve(a, b, method="overlap_add", block=block, steps=least - 1)
+    chosen = overlap.work(signal((100_000,), "float32", 1), signal((5000,), "float32", 2), method="overlap_add")
+    assert chosen.blocks.steps == (1, 2)
+    many = overlap.work(signal((90_000,), "float32", 1), signal((5000,), "float32", 2), method="overlap_add", steps=3)
+    assert many.blocks.steps == (1, 3)
+
+
+def test_work_is_counted() -> None:
+    """1,000 samples with 21 taps: blocks of 100, and what the definitions of the methods give."""
+    a, b = signal((1000,), "float32", 1), signal((21,), "float32", 2)
+    discard, add, own = (
+        overlap.work(a, b, method=method, domain="spatial", block=100, private=private)
+        for method, private in (("overlap_discard", False), ("overlap_add", False), ("overlap_add", True))
+    )
+    # 1,020 results in 11 blocks, each with 20 samples more; the first block lacks them, the last ones what is missing
+    assert (discard.work_groups, discard.writes, discard.efficiency) == (11, 1020, 1020 / 1100)
+    assert discard.reads - 11 * 32 == 1000 + 10 * 20
+    # 10 blocks of 120 results, which are read and written
+    assert (add.work_groups, add.writes, add.efficiency) == (10, 1200, 1020 / 1200)
+    assert add.reads - 10 * 32 == 1000 + 1200
+    # two copies of the results, added up in the end
+    assert (own.work_groups, own.writes) == (10, 1200 + 1020)
+    assert own.reads - 10 * 32 == 1000 + 2 * 1020
+    spectral = overlap.work(a, b, method="overlap_discard", block=100)
+    assert spectral.local_memory == 4 * 512
+    assert spectral.efficiency == 1020 / (11 * 512)
+
+
+@pytest.mark.parametrize("domain", overlap.DOMAINS)
+def test_parts_are_those_of_the_schedule(domain: str) -> None:
+    a, b = signal((70, 96), "float64", 1), signal((33, 40), "float64", 2)
+    sizes = ((8, 16), (16, 8))
+    axes = []
+    for n, m, l1, l2, start, stop in ((70, 33, 8, 16, 20, 60), (96, 40, 16, 8, 50, 90)):
+        divisions = parts.schedule(-(-n // l1), -(-m // l2), l1, l2, start, stop)
+        axes.append(sum(bool(interval.pairs) for division in divisions for interval in division.intervals))
+    done = overlap.work(a, b, "full", "parts", domain, sizes, slice_start=(20, 50), slice_end=(60, 90))
+    assert done.work_groups == axes[0] * axes[1]
+    got = overlap.convolve(a, b, "full", "parts", domain, sizes, slice_start=(20, 50), slice_end=(60, 90))
+    check(got, plain(a, b, "full")[20:60, 50:90], domain)
 
 
 @pytest.mark.parametrize("axes", [1, 2])
 @pytest.mark.parametrize("domain", overlap.DOMAINS)
 @pytest.mark.parametrize("method", overlap.METHODS)
-def test_a_method_is_run_or_refused(method: str, domain: str, axes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = {"_direct": "direct", "_in_parts": "parts", "_discard": "overlap_discard", "_add": "overlap_add"}
-    ran: list[str] = []
-    for name, its in runs.items():
-        own = getattr(overlap, name)
-        monkeypatch.setattr(overlap, name, lambda *of, own=own, its=its: (ran.append(its), own(*of))[1])
-    a, b = signal((30, 40), "float64", 1), signal((9,) * axes, "float64", 2)
-    if method in ("overlap_discard", "parts") and (axes == 2 or (method, domain) == ("overlap_discard", "spatial")):
-        with pytest.raises(ValueError, match=f"method: expected 'overlap_add'.*got '{method}'"):
-            overlap.convolve(a, b, "full", method, domain)
-        assert not ran
-        return
-    got, want = overlap.convolve(a, b, "full", method, domain), plain(a, b, "full")
-    assert np.linalg.norm(got - want) <= 1e-14 * np.linalg.norm(want)
-    expected = (
-        ("overlap_discard" if (axes, domain) == (1, "spectral") else "overlap_add") if method == "auto" else method
-    )
-    assert ran[0] == expected
+def test_a_method_is_run(method: str, domain: str, axes: int) -> None:
+    a, b = signal((150, 160), "float64", 1), signal((60,) * axes, "float64", 2)
+    blocks = overlap.work(a, b, "full", method, domain).blocks
+    assert blocks.method == method or method in ("auto", "direct")
+    assert method == "auto" or any(blocks.points) == (domain == "spectral" and method != "direct")
+
+
+def test_few_taps_are_multiplied_directly() -> None:
+    for taps, direct in (((3,), True), ((1000,), False), ((3, 3), True), ((40, 40), False)):
+        blocks = overlap.work(signal((400, 2000), "float32", 1), signal(taps, "float32", 2)).blocks
+        assert (blocks.points == (0, 0, 0)) == direct, taps
+
+
+def test_arrays_in_any_order() -> None:
+    a, b = signal((40, 30), "float32", 1), signal((7, 5), "float32", 2)
+    want = plain(a.T, b.T, "full")
+    check(overlap.convolve(a.T, b.T), want, "transposed")
+    check(overlap.convolve(a.T.astype(">f4"), b.T), want, "big-endian")
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    check(overlap.convolve(frozen, b), plain(a, b, "full"), "read-only")
 
 
 def test_blocks_of_any_length() -> None:
     a, b = signal((700,), "float64", 5), signal((90,), "float64", 6)
     want = plain(a, b, "full")
     for method, block in (("overlap_discard", 64), ("overlap_add", 33), ("parts", (30, 60)), ("parts", (64, 16))):
-        got = overlap.convolve(a, b, method=method, block=block)
-        assert np.linalg.norm(got - want) <= 2e-15 * np.linalg.norm(want), (method, block)
+        for domain in overlap.DOMAINS:
+            check(overlap.convolve(a, b, method=method, domain=domain, block=block), want, (method, block))
+    image, taps = signal((2, 50, 40), "float64", 5), signal((9, 12), "float64", 6)
+    want = plain(image, taps, "full")
+    for method, several in (
+        ("overlap_discard", (7, 100)),
+        ("overlap_add", 10),
+        ("overlap_add", [60, 5]),
+        ("parts", (8, 4)),
+        ("parts", ((5, 20), (10, 4))),
+    ):
+        for domain in overlap.DOMAINS:
+            check(overlap.convolve(image, taps, method=method, domain=domain, block=several), want, (method, several))
 
 
 def test_correlation_is_scipys() -> None:
@@ -165,12 +302,22 @@ def test_correlation_is_scipys() -> None:
         ({"domain": "time"}, "domain: expected one of spectral, spatial, got 'time'"),
         ({"method": "parts", "block": (6, 9)}, "one divides the other, got \\(6, 9\\)"),
         ({"method": "parts", "block": 6}, "block: expected a pair"),
-        ({"method": "parts", "block": (0, 6)}, "block: expected an integer from 1 to 255, got 0"),
-        ({"method": "overlap_add", "block": (4, 8)}, "block: expected an integer for 'overlap_add'"),
-        ({"method": "overlap_discard", "block": (8,)}, "block: expected an integer for 'overlap_discard'"),
-        ({"block": [8, 8]}, "block: expected an integer for 'overlap_discard'"),
-        ({"method": "overlap_add", "block": 0}, "block: expected an integer from 1 to 255, got 0"),
+        ({"method": "parts", "block": (0, 6)}, "block: expected an integer of 1 or more, got 0"),
+        ({"method": "parts", "block": (1 << 30, 1 << 30)}, "block: expected blocks whose products have at most"),
+        ({"method": "overlap_add", "block": (4, 8)}, "block: expected an integer for a filter of 1 axes, got \\(4, 8"),
+        ({"method": "overlap_discard", "block": (8,)}, "block: expected an integer for a filter of 1 axes, got \\(8,"),
+        ({"block": [8, 8]}, "block: expected an integer for a filter of 1 axes"),
+        ({"block": True}, "block: expected an integer for a filter of 1 axes, got True"),
+        ({"block": "8"}, "block: expected an integer for a filter of 1 axes, got '8'"),
+        ({"method": "overlap_add", "block": 0}, "block: expected an integer of 1 or more, got 0"),
         ({"method": "direct", "block": 4}, "block: expected None for 'direct'"),
+        ({"steps": 2}, "steps: expected method 'overlap_add', got 'auto'"),
+        ({"method": "overlap_add", "steps": 0}, "steps: expected an integer of 1 or more, got 0"),
+        ({"method": "overlap_discard", "private": True}, "private: expected method 'overlap_add' or 'parts'"),
+        ({"slice_start": -1}, "slice_start: expected an integer of 0 or more, got -1"),
+        ({"slice_start": (1, 2)}, "slice_start: expected an integer for a filter of 1 axes"),
+        ({"slice_start": 5, "slice_end": 5}, "expected a slice of the \\(24,\\) results, got \\(5,\\) to \\(5,\\)"),
+        ({"slice_end": 25}, "expected a slice of the \\(24,\\) results"),
     ],
 )
 def test_errors(options: dict[str, object], words: str) -> None:
@@ -183,5 +330,7 @@ def test_errors_of_arrays() -> None:
         overlap.convolve(np.ones(20, "float32"), np.ones(5, "int64"))
     with pytest.raises(ValueError, match="a: expected at least the 2 axes of b"):
         overlap.convolve(np.ones(20, "float32"), np.ones((5, 5), "float32"))
+    with pytest.raises(TypeError, match="work: expected real arrays, got complex64"):
+        overlap.work(np.ones(20, "complex64"), np.ones(5, "float32"))
     with pytest.raises(ValueError, match="b: expected an array that is not empty"):
         overlap.convolve(np.ones(20, "float32"), np.ones(0, "float32"))

@@ -104,15 +104,13 @@ def _signals(random: np.random.Generator) -> None:
     a = _numbers(random, (*batch, *(int(v) for v in n)), dtype)
     b = _numbers(random, tuple(int(v) for v in m), taps_dtype)
     mode, domain = str(random.choice(overlap.MODES)), str(random.choice(overlap.DOMAINS))
-    method = str(random.choice(("auto", "overlap_add") if two else overlap.METHODS))
+    method = str(random.choice(overlap.METHODS))
     block: Any = int(random.integers(1, 200)) if random.random() < 0.3 else None
     if block is not None and method == "parts":
         block = tuple(int(v) for v in random.permutation([block, max(block // int(random.integers(1, 4)), 1)]))
         block = block if max(block) % min(block) == 0 else None
     if method == "direct":
         block = None
-    if method == "overlap_discard" and domain == "spatial":
-        domain = "spectral"
     if domain == "spatial" and a.size * b.size > 2_000_000:
         domain = "spectral"
     told_name = str(random.choice(("convolve", "correlate")))

@@ -20,7 +20,17 @@ static const dtconv_attention attention = {SAMPLES,  HEADS, HEADS, TOKENS, TOKEN
                                            FEATURES, WALK,  WALK,  WALK,   WALK,          WALK,
                                            WALK,     WALK,  WALK,  {0},    .scale = 0.25, .causal = 1};
 static const dtconv_fft_problem transform = {IMAGES, 24, 20, 16, 20, 18, DTCONV_FFT_REAL, 1};
-static const dtconv_overlap signals = {8, 4000, 65, 0, 4000, 240, 176, 65};
+/* 8 signals of 4,000 elements with 65 taps, in blocks of 200 that are added in two steps */
+static const dtconv_overlap signals = {.signals = 8,
+                                       .a = {1, 4000},
+                                       .b = {1, 65},
+                                       .stop = {1, 4064},
+                                       .block = {1, 200},
+                                       .part = {1, 65},
+                                       .steps = {1, 2},
+                                       .points = {1, 16, 16},
+                                       .method = DTCONV_ADD,
+                                       .threads = 4};
 static const dtconv_gemm_mixed_args product = {.m = 200,
                                                .n = 96,
                                                .k = 130,
@@ -103,7 +113,10 @@ static dtconv_status nn_transform(nn_arrays *a) {
 }
 
 static dtconv_status nn_signals(nn_arrays *a) {
-    return dtconv_soverlap(&signals, a->x, a->slot, a->y, a->workspace, a->bytes);
+    char plan[1 << 15];
+    if (dtconv_soverlap_plan_bytes(&signals) > sizeof plan) return DTCONV_WORKSPACE;
+    dtconv_soverlap_plan(&signals, plan);
+    return dtconv_soverlap(&signals, a->x, a->slot, a->y, NULL, plan, a->workspace, a->bytes);
 }
 
 static dtconv_status nn_product(nn_arrays *a) {

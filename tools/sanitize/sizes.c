@@ -146,21 +146,34 @@ static void transforms(void) {
         count("fft_batch", dtconv_sfft_batch(&p, x, y, workspace, bytes), there);
         free(x), free(y), free(workspace);
     }
-    dtconv_overlap o = {some(1, 8), some(1, 8),      some(1, 8), some(0, 8),
-                        some(4, 8), points[draw(8)], some(1, 8), some(1, 8)};
-    if (draw(2)) o.hop = o.part = (o.points + 1) / 2;
-    int64_t results;
-    if (__builtin_sub_overflow(o.stop, o.start, &results)) results = -1;
-    const int64_t a_size = ELEMENTS(o.signals, o.length), r_size = ELEMENTS(o.signals, results);
-    const int64_t b_size = ELEMENTS(o.taps);
+}
+
+static void signals(void) {
+    static const int64_t points[] = {0, 1, 2, 15, 16, 32, 48, 257};
+    dtconv_overlap o = {.signals = some(1, 8), .method = (dtconv_overlap_method)draw(4), .is_private = (int)draw(2)};
+    o.threads = draw(8) ? 1 : (int)some(1, 4);
+    for (int d = 0; d < 2; d++) {
+        o.a[d] = some(1, 8), o.b[d] = some(1, 8), o.block[d] = some(1, 8), o.steps[d] = some(1, 4);
+        o.part[d] = draw(4) ? o.method == DTCONV_PARTS ? o.block[d] : o.b[d] : some(1, 8);
+        o.start[d] = some(0, 8), o.stop[d] = some(1, 8);
+    }
+    if (draw(2)) o.points[0] = points[draw(8)], o.points[1] = points[draw(8)], o.points[2] = points[draw(8)];
+    int64_t results[2];
+    for (int d = 0; d < 2; d++)
+        if (__builtin_sub_overflow(o.stop[d], o.start[d], &results[d])) results[d] = -1;
+    const int64_t a_size = ELEMENTS(o.signals, o.a[0], o.a[1]), b_size = ELEMENTS(o.b[0], o.b[1]);
+    const int64_t r_size = ELEMENTS(o.signals, results[0], results[1]);
     const size_t more = dtconv_soverlap_workspace(&o);
-    if (a_size == INT64_MAX || r_size == INT64_MAX || b_size == INT64_MAX || more > WORKSPACE) return;
+    if (a_size == INT64_MAX || r_size == INT64_MAX || b_size == INT64_MAX) return;
+    if (more > (size_t)(o.points[0] ? WORKSPACE : WORKSPACE / 256)) return; /* sums over many taps take long */
     const int there = a_size > 0 && r_size > 0 && b_size > 0;
     float *a = memory((size_t)(there ? a_size : 0) * sizeof *a), *b = memory((size_t)(there ? b_size : 0) * sizeof *b);
     float *r = memory((size_t)(there ? r_size : 0) * sizeof *r);
-    void *workspace = memory(more);
-    count("overlap", dtconv_soverlap(&o, a, b, r, workspace, more), there);
-    free(a), free(b), free(r), free(workspace);
+    void *workspace = memory(more), *plan = memory(dtconv_soverlap_plan_bytes(&o));
+    int64_t counts[DTCONV_OVERLAP_COUNTS];
+    dtconv_soverlap_plan(&o, plan);
+    count("overlap", dtconv_soverlap(&o, a, b, r, counts, plan, workspace, more), there);
+    free(a), free(b), free(r), free(workspace), free(plan);
 }
 
 static void attentions(void) {
@@ -240,7 +253,7 @@ static void too_long(int signal) {
 }
 
 int main(int arguments, char **values) {
-    static void (*const rooms[])(void) = {pools, convolutions, transforms, attentions, numbers, workspaces};
+    static void (*const rooms[])(void) = {pools, convolutions, transforms, signals, attentions, numbers, workspaces};
     const uint64_t seed = arguments > 1 ? strtoull(values[1], NULL, 0) : 1;
     const int64_t trials = arguments > 2 ? strtoll(values[2], NULL, 0) : 20000;
     signal(SIGALRM, too_long);
