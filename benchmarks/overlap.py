@@ -1,70 +1,163 @@
-"""Long signals with long filters beside SciPy: `python -m benchmarks.overlap [--peer scipy]`.
+"""Long signals and images with long filters beside SciPy: `python -m benchmarks.overlap [--peer scipy]`.
 
-The full convolution of one float32 signal; SciPy's sides are oaconvolve and fftconvolve, the best of which counts.
+Full convolutions of one float32 array, by every method; "auto" is what a caller gets.  SciPy's sides are oaconvolve,
+fftconvolve and, of few taps, convolve(method="direct"), the fastest of which counts.  The floor is the larger of the
+arithmetic of auto's blocks over the peak of the processor, and of the arrays over the bandwidth of memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import statistics
+import time
+from collections.abc import Mapping
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from benchmarks import report
-from benchmarks.timing import Side, medians
-from pydtconv import config
+from benchmarks.timing import Side
+from pydtconv import config, microkernels
 from pydtconv.conv import overlap
+from pydtconv.conv.overlap_blocks import Problem, choose
+from pydtconv.profiling import memory_bandwidth
 
-SIGNALS, TAPS = (12, 14, 16, 18, 20, 22), (31, 127, 511, 1023, 4095)
+SIGNALS, TAPS = [1 << power for power in range(12, 26, 2)], (3, 31, 127, 1023, 16383)
+IMAGES, WINDOWS = [1 << power for power in range(6, 13)], (3, 7, 15, 31, 127)
+METHODS = ("overlap_discard", "overlap_add", "parts")
+#: products of SciPy's direct method, of images a thirtieth; nanoseconds of a method of ours; beyond, they are left out
+DIRECT, LONG = 3e8, 1e9
+#: a side that takes so many times as long as the fastest in its first turn takes no other
+SLOWER, TURNS = 3, 3
+PAUSE = 0.002  # until threads that wait for work sleep
 
 
-def measure(n: int, taps: int, options: argparse.Namespace) -> dict[str, object]:
+def in_turns(sides: Mapping[str, Side], seconds: float) -> dict[str, float]:
+    """Median seconds of a call of each side; what is first called is made ready, unless that takes long."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+
+    def turn(name: str, warm: bool) -> None:
+        time.sleep(PAUSE)
+        for counts in (False, True) if warm else (True,):
+            start = time.perf_counter()
+            sides[name]()
+            if counts:
+                times[name].append(time.perf_counter() - start)
+
+    for name in sides:
+        turn(name, False)
+        if times[name][0] < seconds / 4:
+            times[name].clear()
+            turn(name, True)
+    best = min(min(values) for values in times.values())
+    quick = [name for name, values in times.items() if values[0] < SLOWER * best]
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or min(len(times[name]) for name in quick) < TURNS:
+        for name in quick:
+            turn(name, times[name][0] < seconds / 20)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def peers(a: np.ndarray, b: np.ndarray, threads: int) -> dict[str, Side]:
+    import scipy.fft
+    import scipy.signal
+
+    def side(function: Any, **options: Any) -> Side:
+        def run() -> object:
+            with scipy.fft.set_workers(threads):
+                return function(a, b, **options)
+
+        return run
+
+    found = {"oaconvolve": side(scipy.signal.oaconvolve), "fftconvolve": side(scipy.signal.fftconvolve)}
+    if a.size * b.size < DIRECT / (1 if a.ndim == 1 else 30):
+        found["direct convolve"] = side(scipy.signal.convolve, method="direct")
+    return found
+
+
+def expected_ns(a: np.ndarray, b: np.ndarray, method: str, threads: int) -> float:
+    (n, m), start = (((1,) * (2 - of.ndim) + of.shape) for of in (a, b)), (0, 0)
+    stop = (n[0] + m[0] - 1, n[1] + m[1] - 1)
+    problem = Problem((n[0], n[1]), (m[0], m[1]), start, stop, 1, a.itemsize, threads)
+    return choose(problem, method, "auto", None).ns / threads
+
+
+def floor(a: np.ndarray, b: np.ndarray, work: overlap.Work, peak: float, bandwidth: float) -> float:
+    """Seconds that no implementation of these blocks beats."""
+    n = prod(work.blocks.points)
+    results = prod(i + j - 1 for i, j in zip(a.shape, b.shape, strict=True))
+    transforms = work.work_groups * (10 * n * math.log2(n) + 6 * n) + 5 * n * math.log2(n) if n else 0
+    operations = transforms or 2.0 * results * b.size
+    return max(operations / peak, a.itemsize * (a.size + b.size + results) / bandwidth)
+
+
+def measure(
+    shape: tuple[int, ...], taps: tuple[int, ...], options: argparse.Namespace, peak: float, bandwidth: float
+) -> dict[str, object]:
     random = np.random.default_rng(0)
-    a, b = (random.standard_normal(size, dtype="float32") for size in (n, taps))
-    sides: dict[str, Side] = {"pydtconv": lambda: overlap.convolve(a, b)}
-    if options.peer:
-        import scipy.fft
-        import scipy.signal
-
-        def peer(function: Side) -> Side:
-            def run() -> object:
-                with scipy.fft.set_workers(options.threads):
-                    return function()
-
-            return run
-
-        sides["oaconvolve"] = peer(lambda: scipy.signal.oaconvolve(a, b))
-        sides["fftconvolve"] = peer(lambda: scipy.signal.fftconvolve(a, b))
-    seconds = medians(sides, options.seconds, threads=options.threads)
-    row: dict[str, object] = {"signal": n, "taps": taps}
-    row |= {f"{name} Msamples/s": n / value / 1e6 for name, value in seconds.items()}
-    others = [value for name, value in seconds.items() if name != "pydtconv"]
-    row["to scipy"] = min(others) / seconds["pydtconv"] if others else None
+    a, b = (random.standard_normal(size, dtype="float32") for size in (shape, taps))
+    sides: dict[str, Side] = {"auto": lambda: overlap.convolve(a, b)}
+    work = overlap.work(a, b)
+    for method in METHODS if options.methods else ():
+        if expected_ns(a, b, method, options.threads) < LONG:
+            sides[method] = lambda method=method: overlap.convolve(a, b, method=method)  # type: ignore[misc]
+    others = peers(a, b, options.threads) if options.peer else {}
+    seconds = in_turns(sides | others, options.seconds)
+    row: dict[str, object] = {"signal": "x".join(map(str, shape)), "taps": "x".join(map(str, taps))}
+    row["blocks"] = "direct" if not any(work.blocks.points) else work.blocks.method
+    row["floor ms"] = 1e3 * floor(a, b, work, peak, bandwidth)
+    for name in ("auto", *METHODS, "oaconvolve", "fftconvolve", "direct convolve"):
+        row[f"{name} ms"] = 1e3 * seconds[name] if name in seconds else None
+    row["of floor"] = 1e-3 * row["floor ms"] / seconds["auto"]  # type: ignore[operator]
+    if others:
+        best = min(seconds[name] for name in others)
+        row["to scipy"] = best / seconds["auto"]
+        row["methods to scipy, least"] = min(
+            (best / seconds[name] for name in METHODS if name in seconds), default=None
+        )
     return row
 
 
+def problems(largest: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for n in SIGNALS:
+        found += [((n,), (m,)) for m in sorted({*TAPS, n // 2}) if m <= n // 2]
+    for n in IMAGES:
+        found += [((n, n), (m, m)) for m in sorted({*WINDOWS, n // 2}) if m <= n // 2]
+    return [(shape, taps) for shape, taps in found if prod(shape) <= largest]
+
+
 def picture(rows: list[dict[str, object]]) -> None:
-    """Bars of all sides over signal and filter."""
+    """Bars of our side and SciPy's best over signal and filter."""
     labels = [f"{row['signal']} * {row['taps']}" for row in rows]
-    names = [key for key in rows[0] if key.endswith("Msamples/s")]
-    series = {key.removesuffix(" Msamples/s"): [float(str(row[key])) for row in rows] for key in names}
-    print(report.plot_bars("overlap", "convolution of signals, float32", labels, series, "million samples/s"))
+    series = {"to scipy's fastest": [float(str(row["to scipy"])) for row in rows]}
+    print(report.plot_bars("overlap", "convolution of signals and images, float32", labels, series, "times as fast"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overlap", description=__doc__)
     parser.add_argument("--peer", choices=["scipy"], help="measure SciPy beside ours")
     parser.add_argument("--threads", type=int, default=config.num_threads())
-    parser.add_argument("--seconds", type=float, default=0.4, help="for each size")
+    parser.add_argument("--seconds", type=float, default=0.3, help="for each problem, at least")
+    parser.add_argument("--largest", type=int, default=1 << 24, help="samples or pixels")
+    parser.add_argument("--methods", action="store_true", help="measure each method beside auto")
     options = parser.parse_args()
     config.set_num_threads(options.threads)
-    rows = [measure(1 << power, taps, options) for power in SIGNALS for taps in TAPS if taps <= 1 << power]
-    report.print_table(f"convolution of signals, float32, {options.threads} threads", rows)
+    peak = 1e9 * microkernels.peak_gflops("float32") * options.threads
+    bandwidth = 1e9 * memory_bandwidth(options.threads)
+    rows = []
+    for shape, taps in problems(options.largest):
+        rows.append(measure(shape, taps, options, peak, bandwidth))
+        print(" ".join(f"{key} {report.cell(value)}" for key, value in rows[-1].items()), flush=True)
+    report.print_table(f"convolution, float32, {options.threads} threads", rows)
     if options.peer:
-        mean = math.exp(sum(math.log(float(row["to scipy"])) for row in rows) / len(rows))  # type: ignore[arg-type]
-        print(f"to scipy: geometric mean {mean:.2f}")
+        ratios = [float(str(row["to scipy"])) for row in rows]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"to scipy: geometric mean {mean:.2f}, least {min(ratios):.2f}")
+        picture(rows)
     print(report.write_csv("overlap", rows))
-    picture(rows)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from pydtconv.conv import overlap_blocks
 from pydtconv.conv.overlap_blocks import Blocks, Pair, Problem
 
 METHODS = ("auto", "overlap_add", "overlap_discard", "parts", "direct")
-MODES, DOMAINS = ("full", "same", "valid"), ("spectral", "spatial")
+MODES, DOMAINS = ("full", "same", "valid"), ("auto", "spectral", "spatial")
 _REALS = ("float32", "float64")
 _COUNTS = 5
 _NUMBERS = {"overlap_discard": 0, "overlap_add": 1, "parts": 2}
@@ -62,7 +62,7 @@ def convolve(
     b: np.ndarray,
     mode: str = "full",
     method: str = "auto",
-    domain: str = "spectral",
+    domain: str = "auto",
     block: Any = None,
     *,
     steps: int | None = None,
@@ -73,10 +73,10 @@ def convolve(
     """The convolution of a (..., n) with b (m,), or of a (..., h, w) with b (kh, kw).
 
     mode: "full", all results; "same", the middle ones, as many as a has; "valid", those without zeros at the ends.
-    method: see the module; "auto" takes what is expected to be the fastest.  domain: "spatial" multiplies blocks
-    without transforms.  block: results ("overlap_discard") or elements of a ("overlap_add") of a block; of "parts" a
-    pair: elements of a's and of b's blocks, of which one divides the other; of two axes, each is an integer or a pair;
-    None: chosen.
+    method: see the module; "auto" takes what is expected to be the fastest.  domain: "spectral" multiplies blocks by
+    transforms, "spatial" without; "auto": as is expected to be faster.  block: results ("overlap_discard") or elements
+    of a ("overlap_add") of a block; of "parts" a pair: elements of a's and of b's blocks, of which one divides the
+    other; of two axes, each is an integer or a pair; None: chosen.
     steps: K of "overlap_add": blocks 0, K, 2 K, ... are added at a time, then 1, K + 1, ...; blocks of a step do not
     meet.  None: the least K, 2 for chosen blocks.  private: all steps ("parts": divisions) at a time, each adds to
     results of its own, and these are summed in the end.
@@ -115,7 +115,7 @@ def _convolved(
     b: np.ndarray,
     mode: str = "full",
     method: str = "auto",
-    domain: str = "spectral",
+    domain: str = "auto",
     *options: Any,
     **named: Any,
 ) -> tuple[_Plan, np.ndarray]:
@@ -260,4 +260,4 @@ def _blocks(p: Problem, axes: int, method: str, domain: str, block: Any, steps: 
     if method == "parts" and any(max(i, j) % min(i, j) for i, j in zip(of_a, of_b, strict=True)):
         raise ValueError(f"block: expected lengths of which one divides the other, got {block}")
     method = "overlap_discard" if method == "auto" else method
-    return overlap_blocks.with_block(p, method, domain == "spectral", of_a, of_b, steps)
+    return overlap_blocks.with_block(p, method, domain, of_a, of_b, steps)

@@ -6,6 +6,7 @@ cext/fft/ring.h: first x high x wide complex points hold twice as many real elem
 
 from __future__ import annotations
 
+import operator
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -22,6 +23,8 @@ _POINT, _LEVEL, _CALL, _DOUBLING, _VALUE, _TAP, _RESULT = 1.9, 0.6, 900.0, 0.9, 
 _CACHE, _MOST_DOUBLINGS = 1 << 20, 5
 #: nanoseconds of work below which other threads are not woken; points of a transform that threads share
 _ALONE, _SHARED = 40_000.0, 1 << 14
+#: what a method without transforms multiplies, over what its results need
+_EDGES = {"overlap_discard": 1.0, "overlap_add": 1.6, "parts": 2.0}
 #: pieces of a row of results that are tried
 _CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
@@ -121,7 +124,7 @@ def _steps(p: Problem, block: Pair, given: int | None) -> Pair:
     return _pair(*(least if given is None else (min(given, _ceil(n, size)) for n, _, size in axes)))
 
 
-def with_block(p: Problem, method: str, spectral: bool, block: Pair, part: Pair, steps: int | None) -> Blocks:
+def with_block(p: Problem, method: str, domain: str, block: Pair, part: Pair, steps: int | None) -> Blocks:
     """Blocks of a given size; `part` is of "parts" alone.  Raises ValueError naming `block` or `steps`."""
     steps_of = (1, 1)
     if method == "parts":
@@ -131,17 +134,17 @@ def with_block(p: Problem, method: str, spectral: bool, block: Pair, part: Pair,
         block = _pair(*(min(size, n) for size, n in zip(block, _extents(p, method), strict=True)))
     if method == "overlap_add":
         steps_of = _steps(p, block, steps)
-    elements = (block[0] + part[0] - 1) * (block[1] + part[1] - 1)
-    points, ns = _ring_of(elements, p.size)
-    if not spectral:
-        return Blocks(method, block, part, steps_of, (0, 0, 0), direct_ns(p))
+    points, ns = _ring_of((block[0] + part[0] - 1) * (block[1] + part[1] - 1), p.size)
     counts = [_ceil(n, size) for n, size in zip(_extents(p, method), block, strict=True)]
-    return Blocks(method, block, part, steps_of, points, ns * (p.signals * counts[0] * counts[1] + 0.5))
+    blocks = Blocks(method, block, part, steps_of, points, ns * (p.signals * counts[0] * counts[1] + 0.5))
+    if domain == "spatial" or (domain == "auto" and direct_ns(p, method) < blocks.ns):
+        return blocks._replace(points=(0, 0, 0), ns=direct_ns(p, method))
+    return blocks
 
 
-def direct_ns(p: Problem) -> float:
+def direct_ns(p: Problem, method: str) -> float:
     """Expected nanoseconds of all threads without transforms."""
-    results = p.signals * (p.stop[0] - p.start[0]) * (p.stop[1] - p.start[1])
+    results = _EDGES[method] * p.signals * (p.stop[0] - p.start[0]) * (p.stop[1] - p.start[1])
     return results * (_RESULT + p.b[0] * p.b[1] * _TAP * p.size / 64)
 
 
@@ -159,7 +162,7 @@ def spatial(p: Problem, method: str, steps: int | None) -> Blocks:
         # equal blocks: what is beyond the last one's results is computed, too
         extents = _extents(p, method)
         block = _pair(*(_ceil(n, max(1, n // size)) for n, size in zip(extents, sizes, strict=True)))
-    return with_block(p, method, False, block, part, steps)
+    return with_block(p, method, "spatial", block, part, steps)
 
 
 def spectral(p: Problem, method: str, steps: int | None) -> tuple[float, Blocks]:
@@ -185,10 +188,10 @@ def spectral(p: Problem, method: str, steps: int | None) -> tuple[float, Blocks]
     if not found:
         raise ValueError(f"{method}: expected arrays whose products have at most {most_elements(p.size)} elements")
     least, block = min(found)
-    return least, with_block(p, method, True, block, p.b, steps)
+    return least, with_block(p, method, "spectral", block, p.b, steps)
 
 
-def spectral_parts(p: Problem) -> Blocks:
+def spectral_parts(p: Problem) -> tuple[float, Blocks]:
     """Square blocks for "parts", as long in a as in b."""
     rings, best = _rings(p.size), (np.inf, (1, 1))
     single = p.a[0] == p.b[0] == 1
@@ -200,18 +203,21 @@ def spectral_parts(p: Problem) -> Blocks:
         time = p.signals * ((2 * of_a + 2 * of_b) * rings.ns / 2 + of_a * of_b * rings.n * _VALUE)
         i = int(np.argmin(np.where(rows >= 1, time, np.inf)))
         best = min(best, (float(time[i]), _pair(sides[0][i], sides[1][i])))
-    return with_block(p, "parts", True, best[1], best[1], None)
+    blocks = with_block(p, "parts", "spectral", best[1], best[1], None)
+    return best[0] / p.threads, blocks._replace(ns=best[0])
 
 
 def choose(p: Problem, method: str, domain: str, steps: int | None) -> Blocks:
-    """Blocks of a method; of "auto" those of the fastest."""
-    if method == "auto" and domain == "spectral":
-        ways = [(direct_ns(p) / p.threads, "direct")]
-        ways += [(spectral(p, name, None)[0], name) for name in ("overlap_discard", "overlap_add")]
-        method = min(ways)[1]
-    if method == "direct" or domain == "spatial":
-        return spatial(p, method if method in ("overlap_add", "parts") else "overlap_discard", steps)
-    return spectral_parts(p) if method == "parts" else spectral(p, method, steps)[1]
+    """Blocks of a method and domain; of "auto" those of the fastest."""
+    if method == "direct":
+        return spatial(p, "overlap_discard", None)
+    ways: list[tuple[float, Blocks]] = []
+    for name in ("overlap_discard", "overlap_add") if method == "auto" else (method,):
+        if domain != "spatial":
+            ways.append(spectral_parts(p) if name == "parts" else spectral(p, name, steps))
+        if domain != "spectral":
+            ways.append((direct_ns(p, name) / p.threads, spatial(p, name, steps)))
+    return min(ways, key=operator.itemgetter(0))[1]
 
 
 def threads_of(p: Problem, blocks: Blocks) -> int:
