@@ -38,6 +38,7 @@ typedef struct {
     real *y, *of_a, *of_b;              /* values of blocks, or b's taps in reverse */
     int64_t size, b_size, memory, step; /* elements: of a block's values, of those of b, of its memory, of a thread */
     int64_t results, pitch;             /* of a signal; from row to row of sums without transforms */
+    real *of_dy;                        /* a layer's, with of_a and of_b; else NULL */
     int64_t signal, division[2];        /* at work now */
     int inner;                          /* threads of a block */
 } overlap;
@@ -91,7 +92,7 @@ static overlap overlap_of(const dtconv_overlap *p) {
     const int64_t counts = dtconv_line(COUNTS * (int64_t)(sizeof(int64_t) / sizeof(real)));
     const int64_t scratch = s.size ? DT(ring_scratch_size)(p->points[0], p->points[1], p->points[2])
                                    : dtconv_line(s.axes[0].results * s.pitch);
-    s.step = counts + s.memory + scratch + (p->method == DTCONV_PARTS ? s.size : 0);
+    s.step = counts + s.memory + scratch + (p->method == DTCONV_DISCARD ? 0 : s.size);
     return s;
 }
 
@@ -103,7 +104,7 @@ static int64_t parts_of(const overlap *s) {
 /* Blocks of a whose values are kept. */
 static int64_t blocks_of(const overlap *s) {
     const axis *x = s->axes;
-    if (s->p->method != DTCONV_PARTS || !s->size) return 0;
+    if (!s->size || (s->p->method != DTCONV_PARTS && !s->of_dy)) return 0;
     return (x[0].blocks[1] - x[0].blocks[0]) * (x[1].blocks[1] - x[1].blocks[0]);
 }
 
@@ -248,14 +249,22 @@ static void direct_block(const overlap *s, const real *x, const real *taps, real
     }
 }
 
-/* sum (+)= x y, elements [first, last) of values. */
-static void add_product(const real *x, const real *y, int64_t first, int64_t last, int is_first, real *sum) {
+/* sum (+)= x y, elements [first, last) of values; conjugate: of y, which makes of a convolution a correlation. */
+INLINE void add_products(const real *x, const real *y, int64_t first, int64_t last, int is_first, int conjugate,
+                         real *sum) {
     for (int64_t k = first; k < last; k += 2 * V) {
-        const vec a = load(x + k), b = load(x + k + V), c = load(y + k), d = load(y + k + V);
+        const vec a = load(x + k), b = load(x + k + V), c = load(y + k);
+        const vec d = conjugate ? -load(y + k + V) : load(y + k + V);
         const vec re = is_first ? (vec){0} : load(sum + k), im = is_first ? (vec){0} : load(sum + k + V);
         store(sum + k, multiply_add(a, c, re) - b * d);
         store(sum + k + V, multiply_add(a, d, multiply_add(b, c, im)));
     }
+}
+static void add_product(const real *x, const real *y, int64_t first, int64_t last, int is_first, real *sum) {
+    add_products(x, y, first, last, is_first, 0, sum);
+}
+static void add_correlation(const real *x, const real *y, int64_t first, int64_t last, int is_first, real *sum) {
+    add_products(x, y, first, last, is_first, 1, sum);
 }
 
 /* Along an axis, the products at an offset: blocks i, from *i on, and j; 0 where there is none any more. */
@@ -317,7 +326,13 @@ static void target_piece(const void *of, int64_t piece, real *memory) {
         const window w = window_of(&s, at, number, (int64_t[]){0, 0}, memory);
         take(&s, &w, memory);
         counts_of(memory)[READS] += s.b_size;
-        if (s.size)
+        if (s.of_dy) { /* the block's values are kept */
+            real *values = s.of_a + (s.signal * blocks_of(&s) + index_of(number, s.axes, 0)) * s.size;
+            sums = memory + s.step - s.size;
+            DT(ring_run)(s.ring, RING_SPECTRUM, s.inner, block, values, scratch, s.step);
+            add_product(values, s.of_b, 0, s.size, 1, sums);
+            DT(ring_run)(s.ring, RING_BACK, s.inner, block, sums, scratch, s.step);
+        } else if (s.size)
             DT(ring_run)(s.ring, RING_PRODUCT, s.inner, block, s.of_b, scratch, s.step);
         else
             direct_block(&s, block, s.of_b, sums);
@@ -401,6 +416,40 @@ static void all_targets(overlap *s, real *memory) {
         }
 }
 
+/* Of a layer: block `piece` of dy, whose values are kept, gives its block of da. */
+static void da_piece(const void *of, int64_t piece, real *memory) {
+    const overlap *s = of;
+    const dtconv_overlap *p = s->p;
+    const axis *x = s->axes;
+    const int64_t blocks = blocks_of(s), wide = x[1].blocks[1] - x[1].blocks[0], signal = piece / blocks;
+    const int64_t number[2] = {x[0].blocks[0] + piece % blocks / wide, x[1].blocks[0] + piece % blocks % wide};
+    real *block = block_of(memory), *scratch = block + s->memory, *sums = memory + s->step - s->size;
+    window w = {.from = s->a + signal * s->results, .columns = p->stop[1] - p->start[1], .pitch = x[1].window};
+    w.to = block, w.size = s->memory;
+    for (int d = 0; d < 2; d++) w.at[d] = number[d] * p->block[d] - p->start[d], w.high[d] = p->stop[d] - p->start[d];
+    take(s, &w, memory);
+    DT(ring_run)(s->ring, RING_SPECTRUM, s->inner, block, s->of_dy + piece * s->size, scratch, s->step);
+    add_correlation(s->of_dy + piece * s->size, s->of_b, 0, s->size, 1, sums);
+    DT(ring_run)(s->ring, RING_BACK, s->inner, block, sums, scratch, s->step);
+    const int64_t top = number[0] * p->block[0], left = number[1] * p->block[1];
+    const scatter r = {.from = block,
+                       .to = s->y + (signal * p->a[0] + top) * p->a[1] + left,
+                       .rows = MIN(p->block[0], p->a[0] - top),
+                       .columns = MIN(p->block[1], p->a[1] - left),
+                       .from_pitch = x[1].window,
+                       .to_pitch = p->a[1]};
+    DT(ring_each)(s->inner, dtconv_ceil_div(r.rows * r.columns, PIECE), scatter_piece, &r, memory, 0);
+}
+
+/* Of a layer: some of the values of db, the sum over all blocks. */
+static void db_piece(const void *of, int64_t piece, real *memory) {
+    const overlap *s = of;
+    const int64_t first = piece * PIECE, last = MIN(s->size, first + PIECE), blocks = s->p->signals * blocks_of(s);
+    (void)memory;
+    for (int64_t i = 0; i < blocks; i++)
+        add_correlation(s->of_dy + i * s->size, s->of_a + i * s->size, first, last, i == 0, s->y);
+}
+
 static int fits(const dtconv_overlap *p) {
     const int64_t most = DTCONV_MOST_ELEMENTS;
     const int64_t *n = p->points;
@@ -478,5 +527,48 @@ dtconv_status DT(overlap)(const dtconv_overlap *p, const real *a, const real *b,
         for (int i = 0; i < COUNTS; i++) counts[i] += counts_of(memory + t * s.step)[i];
     if (p->is_private) counts[READS] += after.divisions * all, counts[WRITES] += all;
     counts[LOCAL] = s.memory + (s.size ? 0 : s.axes[0].results * s.pitch);
+    return DTCONV_OK;
+}
+
+static int is_layer(const dtconv_overlap *p) {
+    return fits(p) && p->method == DTCONV_ADD && p->points[0] && !p->is_private;
+}
+
+int64_t DT(overlap_values)(const dtconv_overlap *p, int of_b) {
+    if (!is_layer(p)) return 0;
+    overlap s = overlap_of(p);
+    s.of_dy = (real *)(uintptr_t)1; /* what blocks are kept does not depend on where */
+    return of_b ? s.size : p->signals * blocks_of(&s) * s.size;
+}
+
+dtconv_status DT(overlap_layer)(const dtconv_overlap *p, dtconv_overlap_pass pass, const real *x, real *y, real *of_a,
+                                real *of_b, real *of_dy, const void *plan, void *workspace, size_t bytes) {
+    if (!is_layer(p)) return DTCONV_ARGUMENT;
+    if (bytes < DT(overlap_workspace)(p)) return DTCONV_WORKSPACE;
+    overlap s = overlap_of(p);
+    s.ring = aligned(plan), s.a = x, s.y = y, s.of_a = of_a, s.of_b = of_b, s.of_dy = of_dy;
+    real *memory = aligned(workspace), *block = block_of(memory);
+    for (int t = 0; t < p->threads; t++) memset(memory + t * s.step, 0, COUNTS * sizeof(int64_t));
+    const sum before = {y, NULL, pass == DTCONV_FORWARD_PASS ? p->signals * s.results : p->signals * p->a[0] * p->a[1],
+                        0};
+    switch (pass) {
+        case DTCONV_FILTER:
+            each(&s, 1, b_piece, memory);
+            break;
+        case DTCONV_FORWARD_PASS:
+            DT(ring_each)(p->threads, dtconv_ceil_div(before.size, PIECE), sum_piece, &before, memory, 0);
+            all_targets(&s, memory);
+            break;
+        case DTCONV_BACKWARD_DATA_PASS:
+            DT(ring_each)(p->threads, dtconv_ceil_div(before.size, PIECE), sum_piece, &before, memory, 0);
+            each(&s, p->signals * blocks_of(&s), da_piece, memory);
+            break;
+        default:
+            s.y = memory + s.step - s.size;
+            DT(ring_each)(p->threads, dtconv_ceil_div(s.size, PIECE), db_piece, &s, memory, 0);
+            DT(ring_run)(s.ring, RING_BACK, p->threads, block, s.y, block + s.memory, s.step);
+            for (int64_t i = 0; i < p->b[0]; i++)
+                memcpy(y + i * p->b[1], block + i * s.axes[1].window, (size_t)p->b[1] * sizeof(real));
+    }
     return DTCONV_OK;
 }

@@ -207,6 +207,8 @@ typedef union {
 /* Fourier transforms */
 #define dtconv_fft_batch(...) DTCONV_2(fft_batch, __VA_ARGS__)
 #define dtconv_overlap_run(...) DTCONV_2(overlap, __VA_ARGS__)
+#define dtconv_overlap_values(dtype, ...) DTCONV_FOR(dtype, overlap_values)(__VA_ARGS__)
+#define dtconv_overlap_layer(...) DTCONV_3(overlap_layer, __VA_ARGS__)
 #define dtconv_overlap_workspace(dtype, ...) DTCONV_FOR(dtype, overlap_workspace)(__VA_ARGS__)
 #define dtconv_overlap_plan_bytes(dtype, ...) DTCONV_FOR(dtype, overlap_plan_bytes)(__VA_ARGS__)
 #define dtconv_overlap_plan(dtype, ...) DTCONV_RUN(dtype, overlap_plan, __VA_ARGS__)

@@ -52,6 +52,14 @@ typedef struct {
 /* What was done: blocks, elements read and written, results computed, those kept or not, and elements of a block's
  * memory. */
 enum { DTCONV_OVERLAP_COUNTS = 5 };
+
+/* What a layer with the filter b does; y, dy: results [start, stop). */
+typedef enum {
+    DTCONV_FILTER = 0,             /* of_b from x = b */
+    DTCONV_FORWARD_PASS = 1,       /* of_a and y from x = a and of_b */
+    DTCONV_BACKWARD_DATA_PASS = 2, /* of_dy and y = da from x = dy and of_b */
+    DTCONV_BACKWARD_WEIGHTS = 3,   /* y = db from of_a and of_dy */
+} dtconv_overlap_pass;
 #endif
 
 /* Factors of the transforms, which all calls with such points share: their bytes, 0 where there are none, and
@@ -63,6 +71,12 @@ size_t DT(overlap_workspace)(const dtconv_overlap *p);
 /* counts: DTCONV_OVERLAP_COUNTS numbers, or NULL. */
 dtconv_status DT(overlap)(const dtconv_overlap *p, const real *a, const real *b, real *y, int64_t *counts,
                           const void *plan, void *workspace, size_t bytes);
+
+/* A pass of a layer, p being of DTCONV_ADD with transforms: each block is transformed once, and its values, so many
+ * elements (of b, or of a and of dy each), stay in arrays of the caller, aligned to 64 bytes. */
+int64_t DT(overlap_values)(const dtconv_overlap *p, int of_b);
+dtconv_status DT(overlap_layer)(const dtconv_overlap *p, dtconv_overlap_pass pass, const real *x, real *y, real *of_a,
+                                real *of_b, real *of_dy, const void *plan, void *workspace, size_t bytes);
 
 dtconv_status DT(fft_batch)(const dtconv_fft_problem *p, const real *x, real *y, void *workspace, size_t bytes);
 size_t DT(fft_batch_workspace)(const dtconv_fft_problem *p);

@@ -28,6 +28,8 @@ cdef extern from "dtconv_any.h" nogil:
     void dtconv_overlap_plan(dtconv_dtype, const dtconv_overlap *, void *)
     size_t dtconv_overlap_workspace(dtconv_dtype, const dtconv_overlap *)
     int dtconv_overlap_run(...)
+    int64_t dtconv_overlap_values(dtconv_dtype, const dtconv_overlap *, int)
+    int dtconv_overlap_layer(...)
 
 cdef extern from *:
     """
@@ -100,6 +102,21 @@ cdef class Overlap:
         with nogil:
             status = dtconv_overlap_run(&self.p, &a[0], &b[0], &y[0], counted, self._plan, &workspace[0],
                                         workspace.shape[0])
+        return status
+
+    def values(self, bint of_b) -> int:
+        """Elements of the values of a layer's filter, or of its signals; 0 where there are none."""
+        return dtconv_overlap_values(self.dtype, &self.p, of_b)
+
+    def layer(self, int direction, const floating[::1] x, floating[::1] y, floating[::1] of_a, floating[::1] of_b,
+              floating[::1] of_dy, unsigned char[::1] workspace) -> int:
+        """A layer's pass (dtconv_fft.h); direction: dtconv_overlap_pass.  Returns the status."""
+        cdef int status
+        if (sizeof(floating) == 8) != (self.dtype == dtype_of("float64")):
+            raise TypeError("arrays of another precision")
+        with nogil:
+            status = dtconv_overlap_layer(&self.p, direction, &x[0], &y[0], &of_a[0], &of_b[0], &of_dy[0], self._plan,
+                                          &workspace[0], workspace.shape[0])
         return status
 
 

@@ -47,7 +47,7 @@ class Work(NamedTuple):
     efficiency: float
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """A convolution whose shapes and options are known; complex arrays are convolved as real ones."""
 
     overlap: Any
@@ -118,21 +118,21 @@ def _convolved(
     domain: str = "auto",
     *options: Any,
     **named: Any,
-) -> tuple[_Plan, np.ndarray]:
+) -> tuple[Plan, np.ndarray]:
     for name, value in (("a", a), ("b", b)):
         if not isinstance(value, np.ndarray):
             raise TypeError(f"{name}: expected a numpy.ndarray, got {type(value).__name__}")
     given = (config.num_threads(), a.shape, b.shape, a.dtype, b.dtype, mode, method, domain)
     try:
-        plan = _plan(*given, *options, **named)
+        plan = planned(*given, *options, **named)
     except TypeError:  # lists are no keys
-        plan = _plan(*given, *map(_frozen, options), **{name: _frozen(option) for name, option in named.items()})
+        plan = planned(*given, *map(_frozen, options), **{name: _frozen(option) for name, option in named.items()})
     if plan.dtype.kind == "c":
         return plan, _of_reals(a, b, plan)
     return plan, _run(plan, a, b, np.empty(plan.shape, plan.dtype), counts)
 
 
-def _run(plan: _Plan, a: np.ndarray, b: np.ndarray, y: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+def _run(plan: Plan, a: np.ndarray, b: np.ndarray, y: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
     overlap = plan.overlap
     status = overlap.run(
         np.ascontiguousarray(a, plan.real).reshape(-1),
@@ -146,7 +146,7 @@ def _run(plan: _Plan, a: np.ndarray, b: np.ndarray, y: np.ndarray, counts: np.nd
     return y
 
 
-def _of_reals(a: np.ndarray, b: np.ndarray, plan: _Plan) -> np.ndarray:
+def _of_reals(a: np.ndarray, b: np.ndarray, plan: Plan) -> np.ndarray:
     """Complex arrays as real and imaginary parts."""
     y, some = np.zeros(plan.shape, plan.dtype), np.empty(plan.shape, plan.real)
     for of_a in ("real", "imag")[: 1 + np.iscomplexobj(a)]:
@@ -162,7 +162,7 @@ def _frozen(value: Any) -> Any:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _plan(
+def planned(
     threads: int,
     a: tuple[int, ...],
     b: tuple[int, ...],
@@ -176,7 +176,7 @@ def _plan(
     private: bool = False,
     slice_start: Any = None,
     slice_end: Any = None,
-) -> _Plan:
+) -> Plan:
     """All that depends on shapes and options.  Raises ValueError or TypeError naming the argument."""
     for name, shape, dtype in (("a", a, a_dtype), ("b", b, b_dtype)):
         if dtype.name not in (*_REALS, "complex64", "complex128"):
@@ -202,7 +202,7 @@ def _plan(
     number = _NUMBERS[blocks.method]
     used = overlap_blocks.threads_of(p, blocks)
     overlap = ext.Overlap(real.name, p.signals, sizes, number, private, used)
-    return _Plan(overlap, blocks, (*batch, *(last - first for first, last in wanted)), dtype, real)
+    return Plan(overlap, blocks, (*batch, *(last - first for first, last in wanted)), dtype, real)
 
 
 def _two(sizes: tuple[int, ...], of_rows: int = 1) -> Pair:
