@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from pydtconv import dtype_policies
 from pydtconv._version import __version__
+from pydtconv.compat import foreign_styles
 from pydtconv.suggest import missing
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there
@@ -155,6 +156,8 @@ class Finder(MetaPathFinder, Loader):
         from pydtconv.compat import tensorflow_names
 
         name = target_name(spec.name)
+        if name == "pydtconv":
+            foreign_styles.look_at_backend()
         if name is None:
             return Alias(spec.name, None, tensorflow_names.table(spec.name))
         return Alias(spec.name, importlib.import_module(name), table(name))
@@ -239,6 +242,7 @@ def install() -> None:
         raise RuntimeError(f"{', '.join(loaded)} was imported before pydtconv could take its place")
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
+    foreign_styles.install()
     dtype_policies.STANDS_FOR["mixed_float16"] = "mixed_bfloat16"
     # TensorBoard's writer must not take our tensorflow for the real one; this module is its own switch for that
     sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
@@ -249,5 +253,6 @@ def uninstall() -> None:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Finder)]
     for name in [name for name, module in sys.modules.items() if isinstance(module, Alias)]:
         del sys.modules[name]
+    foreign_styles.uninstall()
     dtype_policies.STANDS_FOR.clear()
     sys.modules.pop("tensorboard.compat.notf", None)
