@@ -38,15 +38,6 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
         },
     ),
     (
-        "Data sets of texts and tables are not what this is about",
-        {
-            "keras.datasets.boston_housing": "load_data",
-            "keras.datasets.california_housing": "load_data",
-            "keras.datasets.imdb": "get_word_index load_data",
-            "keras.datasets.reuters": "get_label_names get_word_index load_data",
-        },
-    ),
-    (
         "Scripts under `pydtconv run` find them; elsewhere `utils` has those of logging, and tracebacks are whole",
         {
             "keras.config": "backend disable_interactive_logging disable_traceback_filtering "

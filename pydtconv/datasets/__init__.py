@@ -5,9 +5,24 @@ else from Keras's cache folder (~/.keras/datasets, or $KERAS_HOME/datasets), els
 their digest.  A new data set is one file here: FILES, the alternatives of files that hold it, and `load_data`.
 """
 
-from pydtconv.datasets import cifar10, cifar100, digits, fashion_mnist, mnist
+from pydtconv.datasets import (
+    boston_housing,
+    california_housing,
+    cifar10,
+    cifar100,
+    digits,
+    fashion_mnist,
+    imdb,
+    mnist,
+    reuters,
+)
 from pydtconv.suggest import refusal
 
-__all__ = ["cifar10", "cifar100", "digits", "fashion_mnist", "mnist"]
+# fmt: off
+__all__ = [
+    "boston_housing", "california_housing", "cifar10", "cifar100", "digits", "fashion_mnist", "imdb", "mnist",
+    "reuters",
+]
+# fmt: on
 
 __getattr__ = refusal(__name__, __all__)

@@ -28,14 +28,14 @@ _NAMES = """APPEND APPENDS BINBYTES BINBYTES8 BINFLOAT BINGET BININT BININT1 BIN
 class _Instructions(dict[int, Callable[..., Any]]):
     """What follows an instruction, by its code."""
 
-    def __init__(self, known: dict[int, Callable[..., Any]], what: str) -> None:
+    def __init__(self, known: dict[int, Callable[..., Any]], what: str, most: int) -> None:
         super().__init__(known)
-        self._what, self._left = what, _MOST
+        self._what, self._most, self._left = what, most, most
 
     def __getitem__(self, code: int) -> Callable[..., Any]:
         self._left -= 1
         if self._left < 0:
-            raise BadFileError(f"expected {self._what} by {_MOST} instructions at most, found more in its pickle")
+            raise BadFileError(f"expected {self._what} by {self._most} instructions at most, found more in its pickle")
         return super().__getitem__(code)
 
     def __missing__(self, code: int) -> Callable[..., Any]:
@@ -54,17 +54,18 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its memo is a dict, an
     """Unpickles data.
 
     known: what stands for the names (module, name) that the data may have.  what: what it should be, for errors.
-    Bytes and texts of Python 2 become bytes.  Raises BadFileError, and what else damaged pickles lead to.
+    most: instructions at most.  Bytes and texts of Python 2 become bytes.
+    Raises BadFileError, and what else damaged pickles lead to.
     """
 
     stack: list[Any]
     pop_mark: Callable[[], list[Any]]
     read: Callable[[int], bytes]
 
-    def __init__(self, data: bytes, known: Mapping[tuple[str, str], Any], what: str) -> None:
+    def __init__(self, data: bytes, known: Mapping[tuple[str, str], Any], what: str, most: int = _MOST) -> None:
         super().__init__(BytesIO(data), encoding="bytes")
         self._known, self._what = known, what
-        self.dispatch = _Instructions(self._followed, what)  # type: ignore[misc]  # its own for each file
+        self.dispatch = _Instructions(self._followed, what, most)  # type: ignore[misc]  # its own for each file
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._known:
