@@ -86,7 +86,12 @@ def test_descending_order_of_unsigned_integers():
 
 @pytest.mark.parametrize("change", ["resize_with_crop_or_pad", "rot90", "adjust_saturation", "adjust_hue"])
 def test_changed_images_have_gradients(change):
-    arguments = {"resize_with_crop_or_pad": (6, 3), "rot90": (), "adjust_saturation": (0.5,), "adjust_hue": (0.1,)}
+    arguments = {
+        "resize_with_crop_or_pad": (6, 3),
+        "rot90": (np.array(3),),
+        "adjust_saturation": (0.5,),
+        "adjust_hue": (0.1,),
+    }
     call = lambda x: getattr(image, change)(x, *arguments[change])  # noqa: E731
     x = np.random.default_rng(0).uniform(0.2, 0.8, (4, 4, 3)).astype("float32")
     step = np.zeros_like(x)

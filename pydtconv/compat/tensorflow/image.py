@@ -133,8 +133,8 @@ def flip_up_down(image: Any) -> Any:
     return ops.flip(image, axis=len(image.shape) - 3)
 
 
-def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
-    return array(ops.rot90(image, k, (len(image.shape) - 3, len(image.shape) - 2)))
+def rot90(image: Any, k: Any = 1, name: str | None = None) -> Any:
+    return array(ops.rot90(image, int(k), (len(image.shape) - 3, len(image.shape) - 2)))
 
 
 def adjust_brightness(image: Any, delta: Any) -> Any:
