@@ -104,6 +104,8 @@ def image_folder(folder: Any) -> None:
 
 def from_directory(old: Callable[..., Any], directory: Any, *args: Any, **kwargs: Any) -> Any:
     image_folder(directory)
+    if kwargs.get("batch_size") is not None:
+        kwargs["batch_size"] = min(BATCH, kwargs["batch_size"])
     return old(directory, *args, **kwargs)
 
 
