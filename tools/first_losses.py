@@ -77,8 +77,8 @@ def watch(keras: Any, name: str) -> None:
 
 def table() -> str:
     lines = ["| script | Keras | pydtconv | largest difference |", "| --- | --- | --- | --- |"]
-    for path in sorted(FOLDER.glob("*.keras.json")):
-        name = path.name.removesuffix(".keras.json")
+    for path in sorted(FOLDER.glob("*.pydtconv.json")):
+        name = path.name.removesuffix(".pydtconv.json")
         theirs, ours = (json.loads((FOLDER / f"{name}.{who}.json").read_text()) for who in ("keras", "pydtconv"))
         texts = [" ".join(f"{loss:.6g}" for loss in losses) for losses in (theirs, ours)]
         difference = float(np.max(np.abs(np.divide(ours, theirs) - 1)))

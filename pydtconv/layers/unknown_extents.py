@@ -19,6 +19,9 @@ PROBES = (331, 467)
 _SMALL = (2, 3)
 #: a factor of extents that have to be divisible
 _DIVISIBLE = 60
+#: factors of the first probe for windows and borders that are larger than it, along one axis or along all; that of the
+#: second is twice as much, so that no window fits equally often into both
+_LARGE, _LARGE_IN_ALL = 64, 32
 #: how many numbers of a function, and guesses of its extents, are tried, and how many guesses for a layer
 _MOST_NUMBERS, _MOST_GUESSES, _MOST_OF_LAYERS = 16, 64, 16
 #: (spec, tensor): the spec of a tensor with numbers for the extents that are not known
@@ -62,13 +65,17 @@ def _ways(leaves: Sequence[Any], numbers: Sequence[int] | None) -> Iterator[_Way
     """How extents that are not known are filled in.
 
     At first each is the batch, as often as a tensor has it; then the batch once: it may not be what they have in
-    common.  Where that does not go together, it may have to be small, divisible, or one that is known.
+    common.  Where that does not go together, it may have to be large, small, divisible, or one that is known.
     """
     if any(leaf.times != 1 for leaf in leaves):
         yield lambda i, leaf, axis: PROBES[i] * getattr(leaf, "times", 1)
     yield lambda i, leaf, axis: PROBES[i]
     if not any(None in leaf.shape for leaf in leaves):
         return
+    if numbers is None:
+        for wide in (1, 2, 3):
+            yield lambda i, leaf, axis, wide=wide: PROBES[i] * (_LARGE << i if axis == wide else 1)  # type: ignore[misc]
+        yield lambda i, leaf, axis: PROBES[i] * (_LARGE_IN_ALL << i if axis else 1)
     most = _MOST_OF_LAYERS if numbers is None else _MOST_GUESSES
     numbers = numbers and list(dict.fromkeys(numbers))[:_MOST_NUMBERS]
     for factor in (1, *(numbers or ()), _DIVISIBLE):
