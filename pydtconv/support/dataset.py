@@ -37,12 +37,18 @@ class PyDataset:
 
     @property
     def num_batches(self) -> int | None:
-        """Batches of an epoch; None where there is no end."""
+        """Batches of an epoch; None where there is no end.  A subclass may set it."""
+        if "num_batches" in vars(self):
+            return int(vars(self)["num_batches"])
         try:
             return len(self)  # type: ignore[arg-type]
         except TypeError:
             name = type(self).__name__
             raise TypeError(f"{name}: expected a method __len__ that returns the number of batches") from None
+
+    @num_batches.setter
+    def num_batches(self, value: int) -> None:
+        vars(self)["num_batches"] = value
 
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__}: expected a method __getitem__(index) that returns a batch")
