@@ -201,3 +201,23 @@ def test_models_cast_integers_to_bfloat16(dtype):
     got = model.predict(x, verbose=0)
     np.testing.assert_array_equal(got[0], want)
     np.testing.assert_array_equal(got[1], np.concatenate([want, want], -1))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, n: ops.repeat(x, n, axis=1),
+        lambda x, n: ops.rot90(x, n),
+        lambda x, n: ops.roll(x, n),
+        lambda x, n: ops.roll(x, n, axis=1),
+        lambda x, n: ops.tile(x, n),
+        lambda x, n: ops.diff(x, n),
+        lambda x, n: ops.eye(n),
+        lambda x, n: ops.one_hot(np.array([0, 1]), n),
+        lambda x, n: ops.segment_sum(x, np.array([0, 1]), num_segments=n),
+        lambda x, n: ops.top_k(x, n)[0],
+    ],
+)
+def test_a_setting_may_be_an_array_of_one_number(call):
+    x = normal(2, 3)
+    np.testing.assert_array_equal(call(x, np.array(2)), call(x, 2))

@@ -137,8 +137,6 @@ def _kind_beside(number: int, dtype: str) -> str:
 
 def frozen(value: Any) -> Any:
     """A setting that can be part of an operator: lists and arrays as tuples."""
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return tuple(frozen(item) for item in value)
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
