@@ -57,6 +57,8 @@ def test_results_of_metrics_and_learning_rates_know_numpy():
         assert (found, found.numpy(), json.dumps(found)) == (1.0, np.float32(1), "1.0")
         schedule = keras.optimizers.schedules.ExponentialDecay(0.5, 10, 0.5)
         assert keras.optimizers.Adam(schedule).learning_rate.numpy() == np.float32(0.5)
+        for dtype in ("uint8", "int32", "float32"):
+            assert keras.ops.image.resize(np.ones((1, 4, 4, 1), dtype), (2, 2)).numpy().dtype == dtype
     finally:
         hooks.as_result.reset()
     assert type(metric.result()) is float

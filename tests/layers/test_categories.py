@@ -217,3 +217,13 @@ def test_discretization_has_a_shape_before_adapt(mode, shape):
 def test_normalization_adapts_to_arrays_alone():
     with pytest.raises(TypeError, match="Normalization 'numbers': adapt: expected arrays, got 42"):
         layers.Normalization(name="numbers").adapt(iter([42]))
+
+
+@pytest.mark.parametrize(("old", "mode"), [("binary", "multi_hot"), ("tf-idf", "tf_idf")])
+def test_old_names_of_modes(old, mode):
+    x = np.array([[1, 3], [2, 2]])
+    weights = {"idf_weights": [0.1, 0.2, 0.3]} if mode == "tf_idf" else {}
+    found, expected = (layers.IntegerLookup(vocabulary=[1, 2, 3], output_mode=m, **weights) for m in (old, mode))
+    np.testing.assert_array_equal(found(x), expected(x))
+    if mode == "multi_hot":
+        np.testing.assert_array_equal(layers.CategoryEncoding(4, old)(x), layers.CategoryEncoding(4, mode)(x))

@@ -38,7 +38,8 @@ def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None,
 
 
 def check_mode(layer: str, mode: str, modes: Sequence[str] = MODES) -> str:
-    """The mode; raises ValueError where it is none of these."""
+    """The mode, under its name of now; raises ValueError where it is none of these."""
+    mode = {"binary": "multi_hot", "tf-idf": "tf_idf"}.get(mode, mode)
     if mode not in modes:
         raise ValueError(f"{layer}: output_mode: expected one of {', '.join(modes)}, got {mode!r}")
     return mode

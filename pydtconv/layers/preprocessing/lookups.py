@@ -43,6 +43,7 @@ class _Lookup(Layer):
         sparse: bool,
     ) -> None:
         name = type(self).__name__
+        mode = check_mode(name, mode, (*MODES, "tf_idf"))
         if sparse:
             raise ValueError(f"{name}: sparse: is not supported, got {sparse!r}")
         if max_tokens is not None and max_tokens <= 1:
@@ -55,7 +56,7 @@ class _Lookup(Layer):
             raise ValueError(f"{name}: num_oov_indices: expected 0 or more, got {unknown}")
         check(f"{name}: num_oov_indices", unknown)
         self.max_tokens, self.num_oov_indices, self.mask_token = max_tokens, unknown, mask
-        self.invert, self.output_mode = invert, check_mode(name, mode, (*MODES, "tf_idf"))
+        self.invert, self.output_mode = invert, mode
         if invert and mode != "int":
             raise ValueError(f"{name}: output_mode: expected 'int' with invert=True, got {mode!r}")
         self.sparse, self.pad_to_max_tokens, self.salt = False, bool(pad_to_max_tokens), key_of(name, salt)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv.dtypes import FLOATING, name_of
 from pydtconv.extents import check
+from pydtconv.hooks import as_result
 from pydtconv.images.steps import change, places
 from pydtconv.ops.functions.arithmetic import clip, multiply
 from pydtconv.ops.functions.operands import as_float, as_tensor, is_symbolic, is_watched
@@ -80,7 +81,7 @@ def resize(
     if dtype in FLOATING:
         return y
     y = elementwise._FUNCTIONS["round"](y)
-    return cast(clip(y, 0, 255) if dtype == "uint8" else y, dtype)
+    return as_result(cast(clip(y, 0, 255) if dtype == "uint8" else y, dtype))
 
 
 def scale_and_translate(
