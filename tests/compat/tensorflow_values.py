@@ -52,6 +52,29 @@ EXPRESSIONS = {
         tf.constant(['a', 'b']) == ['a', 'c']
         tf.constant(['a', 'b'])[0]
         tf.argmax(tf.constant('b') == ['a', 'b'])
+        tf.equal(tf.constant(['a', 'b']), 'a')
+        tf.not_equal('a', tf.constant('b'))
+        tf.concat([tf.constant(['a']), ['b', 'c']], 0)
+        tf.concat(values=[['a'], ['b']], axis=0)
+        tf.stack([tf.constant('a'), 'b'])
+        tf.reshape(['a', 'b'], [2, 1])
+        tf.transpose([['a', 'b']])
+        tf.tile(['a'], [2])
+        tf.gather(['a', 'b', 'c'], [2, 0])
+        tf.expand_dims(tf.constant('a'), 0)
+        tf.squeeze([['a']])
+        tf.reverse(['a', 'b'], [0])
+        tf.boolean_mask(tf.constant(['a', 'b']), [False, True])
+        tf.where([True, False], ['a', 'b'], ['c', 'd'])
+        tf.repeat(['a', 'b'], 2)
+        tf.roll(['a', 'b', 'c'], 1, 0)
+        tf.broadcast_to('a', [2])
+        tf.fill([2], 'x')
+        tf.zeros_like(['a'])
+        tf.identity(['a'])
+        [tf.shape(tf.constant(['a', 'b'])), tf.size(['a', 'b']), tf.rank(tf.constant('a'))]
+        tf.unique(['b', 'a', 'b'])[0]
+        [tf.is_tensor(tf.constant('a')), tf.constant('a').dtype == tf.string]
         repr(tf.constant('a'))
         str(tf.constant(['a', 'b']))
     """,

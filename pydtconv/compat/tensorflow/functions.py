@@ -22,6 +22,7 @@ from pydtconv.compat.tensorflow import (
 )
 from pydtconv.compat.tensorflow.arrays import Count, Extents, array, name_of
 from pydtconv.compat.tensorflow.named import all_named
+from pydtconv.compat.tensorflow.of_strings import also_of_strings
 from pydtconv.compat.tensorflow.variable import Variable
 
 # --- making -----------------------------------------------------------------------------------------------------------
@@ -324,7 +325,7 @@ def function_table() -> dict[str, Any]:
     table["rank"] = lambda input, name=None: Count(len(shape(input)))
     table["identity"] = lambda input, name=None: array(ops.copy(input))
     table["add_n"] = sum_of
-    return table
+    return also_of_strings(table)
 
 
 def math_table() -> dict[str, Any]:
