@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config
+from pydtconv.hooks import Returning
 from pydtconv.serialization.built_ins import BuiltIns
 from pydtconv.serialization.objects import arguments_of
 from pydtconv.suggest import refusal as _refusal
 
 
-class Constraint:
+class Constraint(Returning):
     """Base of all constraints: a callable from the weight to the weight that it becomes."""
 
     def __call__(self, w: Any) -> Any:

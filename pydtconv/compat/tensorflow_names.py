@@ -139,15 +139,14 @@ def table(fullname: str) -> Mapping[str, Any]:
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.compat.tensorflow import assertions, dtypes, functions, miscellany, modules
-    from pydtconv.graph.ir.graph import Tensor
+    from pydtconv.compat.tensorflow import assertions, dtypes, functions, miscellany, modules, variable
     from pydtconv.loops import GradientTape, function
 
     return {
         "__version__": _version(),
         "GradientTape": GradientTape,
         "Module": modules.Module,
-        "Tensor": Tensor,
+        "Tensor": variable.Tensor,
         "function": function,
         "newaxis": None,
         **{name: importlib.import_module(f"keras.{name}") for name in _OF_KERAS},

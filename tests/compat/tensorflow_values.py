@@ -75,6 +75,10 @@ EXPRESSIONS = {
         [tf.shape(tf.constant(['a', 'b'])), tf.size(['a', 'b']), tf.rank(tf.constant('a'))]
         tf.unique(['b', 'a', 'b'])[0]
         [tf.is_tensor(tf.constant('a')), tf.constant('a').dtype == tf.string]
+        tf.strings.to_hash_bucket_fast(['a', 'bc', ''], 1000)
+        tf.strings.to_hash_bucket_strong(['a', 'bc'], 1000, [1, 2])
+        tf.constant('a') == tf.constant(b'a')
+        [isinstance(tf.constant('a'), tf.Tensor), isinstance(tf.constant([1]), tf.Tensor), isinstance(1, tf.Tensor)]
         repr(tf.constant('a'))
         str(tf.constant(['a', 'b']))
     """,
@@ -354,6 +358,8 @@ EXPRESSIONS = {
         tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(['a', 'b'], np.int64([0, 1])), 1).lookup(tf.constant(['b', 'zz']))
         tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(['a', 'b'], np.int64([0, 1])), 3).size()
         D.from_tensor_slices(['a', 'b']).map(TABLE.lookup)
+        tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(['a', 'b'], np.int64([0, 1])), 50).lookup(tf.constant(['b', 'x', 'y']))
+        tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(np.int64([5, 6]), np.int64([0, 1])), 50).lookup(tf.constant(np.int64([6, 7, 8])))
         tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1).size()
         [CHANGING.insert(tf.constant(['k', 'l']), np.int64([5, 6])), CHANGING.remove(tf.constant(['l'])), CHANGING.lookup(tf.constant(['k', 'l'])), CHANGING.size()]
     """,

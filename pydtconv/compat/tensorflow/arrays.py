@@ -168,7 +168,9 @@ def as_tensor(value: Any) -> Any:
         return Number(value)
     if isinstance(value, (np.generic, bytes)):
         return scalar(value)
-    return value.view(Array) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    return in_bytes(value) if value.dtype.kind in "US" else value.view(Array)
 
 
 def scalar(value: Any) -> Array:
@@ -271,9 +273,9 @@ def array(value: Any, dtype: Any = None) -> Any:
     if kind is not None and np.dtype(kind).kind in "iuf":
         value = real_array(f"array of {kind}", value)
     found = np.asarray(value, kind)
-    if found.dtype.kind in "US":
+    if found.dtype.kind in "OUS":
         return in_bytes(found)
-    if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
+    if dtype is None and not hasattr(value, "__array__"):
         found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype))
     return found.view(Array)
 

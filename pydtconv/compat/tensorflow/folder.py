@@ -10,6 +10,7 @@ from pydtconv import tree
 from pydtconv import utils as our_utils
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.compat.tensorflow.data import Dataset
+from pydtconv.compat.tensorflow.pipeline import specs_of, with_axis, without_axis
 
 _OF_FOLDER = (
     "read_share", "get_state", "set_state", "digest", "on_epoch_end", "workers", "max_queue_size", "_pydt_begin",
@@ -21,10 +22,13 @@ class FolderDataset(Dataset):
     """The batches of an `ImageFolder`, which `fit` reads as it reads that."""
 
     def __init__(self, folder: Any) -> None:
-        super().__init__(self._batches, len(folder))
+        super().__init__(self._batches, len(folder), spec=self._specs)
         self._folder = folder
         self.class_names = folder.class_names
         self.file_paths = folder.file_paths
+
+    def _specs(self) -> Any:
+        return with_axis(without_axis(specs_of(self._example())), None)
 
     def _batches(self) -> Iterator[Any]:
         return (tree.map_structure(array, batch) for batch in self._folder)

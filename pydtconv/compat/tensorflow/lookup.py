@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv.compat.tensorflow.arrays import Array, array, in_bytes, text_of
 from pydtconv.compat.tensorflow.dtypes import DType, as_dtype
+from pydtconv.support.fingerprints import fingerprint64
 
 
 class TextFileIndex:
@@ -101,10 +102,7 @@ class StaticHashTable:
 
 
 class StaticVocabularyTable:
-    """The numbers of keys; keys that the table has not are spread over num_oov_buckets further numbers.
-
-    Which of several further numbers a key gets is not TensorFlow's: its hash is not here.
-    """
+    """The numbers of keys; keys that the table has not are spread over num_oov_buckets further numbers."""
 
     def __init__(
         self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None,
@@ -126,13 +124,13 @@ class StaticVocabularyTable:
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The numbers of keys of any shape."""
-        from zlib import crc32
-
         places = _keys(keys, self.key_dtype)
         first = int(self.size()) - self._buckets
         known = [-1] * places.size if self._table is None else self._table.lookup(places).reshape(-1).tolist()
         texts = [key if isinstance(key, bytes) else str(key).encode() for key in _plain(places)]
-        found = [n if n >= 0 else first + crc32(key) % self._buckets for n, key in zip(known, texts, strict=True)]
+        found = [
+            n if n >= 0 else first + fingerprint64(key) % self._buckets for n, key in zip(known, texts, strict=True)
+        ]
         return array(np.asarray(found, "int64")).reshape(places.shape)
 
     __getitem__ = lookup

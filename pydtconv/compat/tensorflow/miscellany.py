@@ -124,6 +124,11 @@ def top() -> dict[str, Any]:
     }
 
 
+def _kind_of(result: Any) -> Any:
+    """The dtype of a result, which a spec of a tensor may give."""
+    return result.dtype if isinstance(result, TensorSpec) else result
+
+
 def _of_function(values: Callable[[Any], Any]) -> Callable[..., Any]:
     """A function that calls Python code with what `values` makes of each tensor; a pipeline runs Python code anyway."""
 
@@ -133,9 +138,9 @@ def _of_function(values: Callable[[Any], Any]) -> Callable[..., Any]:
         if several and isinstance(found, (list, tuple)) and len(found) != len(Tout):
             raise ValueError(f"expected {len(Tout)} results, as Tout says, got {len(found)}")
         if not several:
-            return array(found, Tout)
+            return array(found, _kind_of(Tout))
         results = found if isinstance(found, (list, tuple)) and len(found) == len(Tout) else [found] * len(Tout)
-        return [array(each, kind) for each, kind in zip(results, Tout, strict=True)]
+        return [array(each, _kind_of(kind)) for each, kind in zip(results, Tout, strict=True)]
 
     return call
 

@@ -31,25 +31,22 @@ def _after(states: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _tables(level: int) -> np.ndarray:
-    """What the four bytes of a remainder (4, 256) become after 2**level further bytes of zeros."""
+    """What the two halves of a remainder (2, 65536) become after 2**level pairs of further bytes of zeros."""
     if level == 0:
-        values = np.arange(256, dtype=np.uint32)
-        return np.stack([_after(values << np.uint32(8 * i)) for i in range(4)])
+        values = np.arange(65536, dtype=np.uint32)
+        return np.stack([_after(_after(values << np.uint32(16 * i))) for i in range(2)])
     return _moved(_tables(level - 1), level - 1)
 
 
 def _moved(states: np.ndarray, level: int) -> np.ndarray:
-    """Remainders after 2**level further bytes of zeros."""
-    tables = _tables(level)
-    found = tables[0][states & np.uint32(255)]
-    for i in (1, 2, 3):
-        found ^= tables[i][(states >> np.uint32(8 * i)) & np.uint32(255)]
-    return found
+    """Remainders after 2**level pairs of further bytes of zeros."""
+    low, high = _tables(level)
+    return low[states & np.uint32(65535)] ^ high[states >> np.uint32(16)]
 
 
 @functools.cache
 def _table() -> list[int]:
-    return _tables(0)[0].tolist()
+    return _after(np.arange(256, dtype=np.uint32)).tolist()
 
 
 def crc32c(data: bytes) -> int:
@@ -62,10 +59,11 @@ def crc32c(data: bytes) -> int:
         for byte in data:
             remainder = table[(remainder ^ byte) & 255] ^ (remainder >> 8)
         return remainder ^ 0xFFFFFFFF
-    states = np.zeros(1 << (len(data) - 1).bit_length(), np.uint32)  # zeros in front change no remainder
-    states[-len(data) :] = np.frombuffer(data, np.uint8)
-    states[len(states) - len(data) :][:4] ^= np.uint32(255)  # the first four bytes carry the initial remainder
-    states = _tables(0)[0][states]
+    padded = np.zeros(1 << (len(data) - 1).bit_length(), np.uint8)  # zeros in front change no remainder
+    start = len(padded) - len(data)
+    padded[start:] = np.frombuffer(data, np.uint8)
+    padded[start : start + 4] ^= 255  # the first four bytes carry the initial remainder
+    states = _tables(0)[0][padded.view("<u2")]
     level = 0
     while len(states) > 1:
         states = _moved(states[::2], level) ^ states[1::2]

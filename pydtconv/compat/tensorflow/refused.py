@@ -131,7 +131,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "tensorflow.lookup.experimental": (("DenseHashTable", "use MutableHashTable"),),
     "tensorflow.strings": (
-        ("to_hash_bucket*", "TensorFlow's hashes are not here: use keras.layers.Hashing"),
+        ("to_hash_bucket", "its values are not the same everywhere: use tf.strings.to_hash_bucket_fast"),
         ("*_with_offsets unicode_script", "Python's unicodedata has it"),
     ),
     "tensorflow.train": (("*", "tf.train.Checkpoint and model.save keep variables"),),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.compat.tensorflow.arrays import Array, array, bytes_of, in_bytes, name_of, scalar, text_of
+from pydtconv.support.fingerprints import fingerprint64, siphash24
 
 _CODECS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
 
@@ -241,11 +242,23 @@ def strip(input: Any, name: str | None = None) -> Array:
     return _each(bytes.strip, input)
 
 
+def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:
+    """For each string one of so many numbers, by FarmHash's Fingerprint64."""
+    return _each(lambda text: fingerprint64(text) % int(num_buckets), input, "int64")
+
+
+def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Any:
+    """The same by SipHash of a key of two integers."""
+    first, second = (int(each) for each in key)
+    return _each(lambda text: siphash24((first, second), text) % int(num_buckets), input, "int64")
+
+
 def table() -> dict[str, Any]:
     """The names of `tf.strings`."""
     own = (
         split, bytes_split, unicode_split, unicode_decode, unicode_encode, unicode_transcode, substr, ngrams, join,
         reduce_join, unsorted_segment_join, regex_replace, regex_full_match, to_number, as_string, length, strip,
+        to_hash_bucket_fast, to_hash_bucket_strong,
     )  # fmt: skip
     found: dict[str, Any] = {each.__name__: each for each in own}
     return found | {"format": format_, "lower": _cased("lower"), "upper": _cased("upper")}

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.compat.tensorflow.arrays import Array, array
+from pydtconv.compat.tensorflow.arrays import Array, Count, Extents, Number, array
 from pydtconv.compat.tensorflow.specs import Shape
+from pydtconv.graph.ir.graph import Tensor as RecordedTensor
 from pydtconv.graph.ir.variable import Variable as BaseVariable
 
 
@@ -19,6 +20,17 @@ class Value(Array):
 
     def __call__(self) -> Any:
         return self._read()
+
+
+class _AnyTensor(type):
+    """Lets arrays, scalars and what is recorded be instances, and variables not."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (Array, Count, Extents, Number, RecordedTensor))
+
+
+class Tensor(metaclass=_AnyTensor):
+    """What a script asks by isinstance(x, tf.Tensor)."""
 
 
 class _AnyVariable(type):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config, ops, tree
+from pydtconv import config, hooks, ops, tree
 from pydtconv.dtype_policies import INTEGERS
 from pydtconv.layers.base.arguments import positive, refuse
 from pydtconv.layers.base.layer import Layer
@@ -58,6 +58,7 @@ class _Hashed(Layer):
     def _bins(self, inputs: Any) -> Any:
         raise NotImplementedError
 
+    @hooks.returning
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         leaves = tree.flatten(inputs)
         if any(isinstance(leaf, KerasTensor) and reads_strings(leaf) for leaf in leaves):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops
+from pydtconv import hooks, ops
 from pydtconv.extents import check
 from pydtconv.files.reading import open_regular
 from pydtconv.layers.base.layer import Layer
@@ -235,6 +235,7 @@ class IntegerLookup(_Lookup):
         except OverflowError:
             raise ValueError(f"IntegerLookup {self.name!r}: expected integers of 64 bits, got {values!r}") from None
 
+    @hooks.returning
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.num_oov_indices == 0 and not self.invert:
             known = [*self._known(), *([] if self.mask_token is None else [self.mask_token])]
@@ -295,6 +296,7 @@ class StringLookup(_Lookup):
     def _tokens(self, values: Any) -> list[str]:
         return [value.decode(self.encoding) if isinstance(value, bytes) else str(value) for value in values]
 
+    @hooks.returning
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if hasattr(inputs, "apply_op"):
             if self.invert or self.salt is not None:
