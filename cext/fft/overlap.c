@@ -26,6 +26,7 @@ enum { LARGE = 1 << 14 };                      /* points of a transform that sev
 /* Targets along an axis: number u, first <= u < last, begins at base + u * stride; it has `results`. */
 typedef struct {
     int64_t first, last, base, stride, results;
+    int64_t ratio, few; /* of PARTS: only targets whose number has a remainder by ratio below few have products */
     int64_t blocks[2], parts[2]; /* first and last of a's and of b's blocks that are used */
     int64_t window;              /* elements of a product's memory, of which results are the last ones */
 } axis;
@@ -39,8 +40,9 @@ typedef struct {
     int64_t size, b_size, memory, step; /* elements: of a block's values, of those of b, of its memory, of a thread */
     int64_t results, pitch;             /* of a signal; from row to row of sums without transforms */
     real *of_dy;                        /* a layer's, with of_a and of_b; else NULL */
-    int64_t signal, division[2];        /* at work now */
-    int inner;                          /* threads of a block */
+    int64_t signal;                     /* at work now, with targets from number `from` on, `apart` */
+    int64_t from[2], apart[2], count[2];
+    int inner; /* threads of a block */
 } overlap;
 
 /* Blocks of `size` that reach results [start, stop), each having as many as itself and `more`. */
@@ -51,7 +53,7 @@ static void reach(int64_t extent, int64_t size, int64_t more, int64_t start, int
 
 static axis axis_of(const dtconv_overlap *p, int d) {
     const int64_t n = p->a[d], m = p->b[d], block = p->block[d], part = p->part[d];
-    axis x = {.stride = block, .results = block + part - 1};
+    axis x = {.stride = block, .results = block + part - 1, .ratio = 1, .few = 1};
     reach(n, block, m - 1, p->start[d], p->stop[d], x.blocks);
     reach(m, part, n - 1, p->start[d], p->stop[d], x.parts);
     if (p->method == DTCONV_DISCARD) {
@@ -61,6 +63,8 @@ static axis axis_of(const dtconv_overlap *p, int d) {
         x.first = x.blocks[0], x.last = x.blocks[1];
     } else {
         x.stride = MIN(block, part);
+        x.ratio = MAX(block, part) / x.stride;
+        x.few = block < part ? dtconv_ceil_div(n, block) : dtconv_ceil_div(m, part); /* blocks of the shorter length */
         const int64_t most = (dtconv_ceil_div(n, block) - 1) * block + (dtconv_ceil_div(m, part) - 1) * part;
         x.first = p->start[d] < x.results ? 0 : (p->start[d] - x.results) / x.stride + 1;
         x.last = MIN(most, p->stop[d] - 1) / x.stride + 1;
@@ -71,14 +75,6 @@ static axis axis_of(const dtconv_overlap *p, int d) {
 
 /* Whether all targets may be written at a time. */
 static int at_once(const dtconv_overlap *p) { return p->is_private || p->method == DTCONV_DISCARD; }
-
-/* Targets along an axis that are written at a time, from number *first on, a step apart. */
-static int64_t count_of(const overlap *s, int d, int64_t *first, int64_t *step) {
-    const axis *x = s->axes + d;
-    *step = at_once(s->p) ? 1 : s->p->steps[d];
-    *first = x->first + (at_once(s->p) ? 0 : s->division[d]);
-    return *first < x->last ? dtconv_ceil_div(x->last - *first, *step) : 0;
-}
 
 static int64_t points_of(const dtconv_overlap *p) { return p->points[0] * p->points[1] * p->points[2]; }
 
@@ -269,6 +265,8 @@ static void add_correlation(const real *x, const real *y, int64_t first, int64_t
 
 /* Along an axis, the products at an offset: blocks i, from *i on, and j; 0 where there is none any more. */
 static int next_pair(const dtconv_overlap *p, const axis *x, int d, int64_t offset, int64_t *i, int64_t *j) {
+    const int64_t before = offset - (x->parts[1] - 1) * p->part[d]; /* of the last part */
+    if (before > 0) *i = MAX(*i, dtconv_ceil_div(before, p->block[d]));
     for (; *i < x->blocks[1] && *i * p->block[d] <= offset; ++*i) {
         const int64_t rest = offset - *i * p->block[d];
         *j = rest / p->part[d];
@@ -305,15 +303,16 @@ static int sum_of_pairs(const overlap *s, const int64_t *at, real *memory, real 
 
 /* Target `piece` of the division at work. */
 static void target_piece(const void *of, int64_t piece, real *memory) {
-    overlap s = *(const overlap *)of;
-    const dtconv_overlap *p = s.p;
-    int64_t number[2], at[2], first, step;
+    const overlap *all = of;
+    const dtconv_overlap *p = all->p;
+    int64_t number[2], at[2];
     for (int d = 1; d >= 0; d--) {
-        const int64_t count = count_of(&s, d, &first, &step);
-        number[d] = first + piece % count * step;
-        piece /= count;
-        at[d] = s.axes[d].base + number[d] * s.axes[d].stride;
+        number[d] = all->from[d] + piece % all->count[d] * all->apart[d];
+        piece /= all->count[d];
+        if (number[d] % all->axes[d].ratio >= all->axes[d].few) return;
     }
+    overlap s = *all;
+    for (int d = 0; d < 2; d++) at[d] = s.axes[d].base + number[d] * s.axes[d].stride;
     s.signal += piece;
     real *block = block_of(memory), *scratch = block + s.memory, *sums = scratch;
     counts_of(memory)[POINTS] += s.size ? s.size : s.axes[0].results * s.axes[1].results;
@@ -402,17 +401,20 @@ static void sum_piece(const void *of, int64_t piece, real *scratch) {
         for (int64_t k = first; k < last; k++) t->y[k] += t->from[d * t->size + k];
 }
 
-/* All targets: of one division after the other, or all at once. */
+/* Targets whose numbers along axis d have a remainder by its steps, or all at once. */
+static int divide(overlap *s, int d, int64_t remainder) {
+    const axis *x = s->axes + d;
+    s->apart[d] = at_once(s->p) ? 1 : s->p->steps[d];
+    s->from[d] = x->first + remainder;
+    s->count[d] = s->from[d] < x->last ? dtconv_ceil_div(x->last - s->from[d], s->apart[d]) : 0;
+    return remainder < s->apart[d] && s->count[d] > 0;
+}
+
 static void all_targets(overlap *s, real *memory) {
-    const dtconv_overlap *p = s->p;
-    const axis *x = s->axes;
-    const int64_t rows = at_once(p) ? 1 : MIN(p->steps[0], x[0].last - x[0].first);
-    const int64_t columns = at_once(p) ? 1 : MIN(p->steps[1], x[1].last - x[1].first);
-    int64_t first, step;
-    for (s->division[0] = 0; s->division[0] < rows; s->division[0]++)
-        for (s->division[1] = 0; s->division[1] < columns; s->division[1]++) {
-            const int64_t targets = count_of(s, 0, &first, &step) * count_of(s, 1, &first, &step);
-            each(s, p->method == DTCONV_PARTS ? targets : targets * p->signals, target_piece, memory);
+    for (int64_t i = 0; divide(s, 0, i); i++)
+        for (int64_t j = 0; divide(s, 1, j); j++) {
+            const int64_t signals = s->p->method == DTCONV_PARTS ? 1 : s->p->signals;
+            each(s, s->count[0] * s->count[1] * signals, target_piece, memory);
         }
 }
 

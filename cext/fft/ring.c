@@ -15,7 +15,8 @@ void DT(ring_each)(int threads, int64_t pieces, ring_piece piece, const void *jo
         for (int64_t i = 0; i < pieces; i++) piece(job, i, scratch);
         return;
     }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    const int64_t some = MAX(1, MIN(NEAR, pieces / (16 * threads)));
+#pragma omp parallel for schedule(dynamic, some) num_threads(threads)
     for (int64_t i = 0; i < pieces; i++) piece(job, i, scratch + dtconv_thread_id() * step);
 }
 

@@ -150,12 +150,12 @@ def direct_ns(p: Problem, method: str) -> float:
 
 def spatial(p: Problem, method: str, steps: int | None) -> Blocks:
     """Blocks without transforms: about what a core's first cache holds, and twice the filter where that is more."""
-    least = (1, 4096) if p.a[0] == p.b[0] == 1 else (16, 256)
-    part = p.b
-    if method == "parts":
-        part = _pair(*(max(1, min(size // 8, 1 << (m - 1).bit_length())) for size, m in zip(least, p.b, strict=True)))
-        block = _pair(*(_ceil(size, m) * m for size, m in zip(least, part, strict=True)))
+    single, part = p.a[0] == p.b[0] == 1, p.b
+    if method == "parts":  # powers of two; a's and b's are equal for long filters: fewer divisions
+        block = (1, 512) if single else (16, 64)
+        part = _pair(*(min(n, max(1, n // 32, 1 << (m - 1).bit_length())) for n, m in zip(block, p.b, strict=True)))
     else:
+        least = (1, 4096) if single else (16, 256)
         sizes = [max(size, min(2 * m, 8 * size)) for size, m in zip(least, p.b, strict=True)]
         if method == "overlap_add":
             sizes = list(p.a) if steps == 1 else list(map(max, sizes, p.b))
