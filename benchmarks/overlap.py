@@ -8,10 +8,11 @@ arithmetic of auto's blocks over the peak of the processor, and of the arrays ov
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import Any
 
@@ -29,13 +30,16 @@ IMAGES, WINDOWS = [1 << power for power in range(6, 13)], (3, 7, 15, 31, 127)
 METHODS = ("overlap_discard", "overlap_add", "parts")
 #: products of SciPy's direct method, of images a thirtieth; nanoseconds of a method of ours; beyond, they are left out
 DIRECT, LONG = 3e8, 1e9
-#: a side that takes so many times as long as the fastest in its first turn takes no other
+#: a side that takes so many times as long as SciPy's fastest in its first turn takes no other
 SLOWER, TURNS = 3, 3
 PAUSE = 0.002  # until threads that wait for work sleep
 
 
-def in_turns(sides: Mapping[str, Side], seconds: float) -> dict[str, float]:
-    """Median seconds of a call of each side; what is first called is made ready, unless that takes long."""
+def in_turns(sides: Mapping[str, Side], rivals: Collection[str], seconds: float) -> dict[str, float]:
+    """Median seconds of a call of each side; SLOWER is over the fastest of the rivals.
+
+    What is called first makes caches and plans, and is not counted, unless it takes long.
+    """
     times: dict[str, list[float]] = {name: [] for name in sides}
 
     def turn(name: str, warm: bool) -> None:
@@ -51,8 +55,8 @@ def in_turns(sides: Mapping[str, Side], seconds: float) -> dict[str, float]:
         if times[name][0] < seconds / 4:
             times[name].clear()
             turn(name, True)
-    best = min(min(values) for values in times.values())
-    quick = [name for name, values in times.items() if values[0] < SLOWER * best]
+    best = min(times[name][0] for name in rivals)
+    quick = [name for name, values in times.items() if name == "auto" or values[0] < SLOWER * best]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or min(len(times[name]) for name in quick) < TURNS:
         for name in quick:
@@ -104,8 +108,8 @@ def measure(
         if expected_ns(a, b, method, options.threads) < LONG:
             sides[method] = lambda method=method: overlap.convolve(a, b, method=method)  # type: ignore[misc]
     others = peers(a, b, options.threads) if options.peer else {}
-    seconds = in_turns(sides | others, options.seconds)
-    row: dict[str, object] = {"signal": "x".join(map(str, shape)), "taps": "x".join(map(str, taps))}
+    seconds = in_turns(sides | others, others or ("auto",), options.seconds)
+    row: dict[str, object] = {"samples": a.size, "axes": a.ndim, "taps": "x".join(map(str, taps))}
     row["blocks"] = "direct" if not any(work.blocks.points) else work.blocks.method
     row["floor ms"] = 1e3 * floor(a, b, work, peak, bandwidth)
     for name in ("auto", *METHODS, "oaconvolve", "fftconvolve", "direct convolve"):
@@ -114,9 +118,7 @@ def measure(
     if others:
         best = min(seconds[name] for name in others)
         row["to scipy"] = best / seconds["auto"]
-        row["methods to scipy, least"] = min(
-            (best / seconds[name] for name in METHODS if name in seconds), default=None
-        )
+        row["least of methods"] = min((best / seconds[name] for name in METHODS if name in seconds), default=None)
     return row
 
 
@@ -130,10 +132,25 @@ def problems(largest: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 def picture(rows: list[dict[str, object]]) -> None:
-    """Bars of our side and SciPy's best over signal and filter."""
-    labels = [f"{row['signal']} * {row['taps']}" for row in rows]
+    """Bars of SciPy's fastest time by ours, over signal and filter."""
+    labels = [f"{row['samples']} * {row['taps']}" for row in rows]
     series = {"to scipy's fastest": [float(str(row["to scipy"])) for row in rows]}
     print(report.plot_bars("overlap", "convolution of signals and images, float32", labels, series, "times as fast"))
+
+
+def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Geometric mean and least of SciPy's fastest time by ours, of signals and of images."""
+    found: list[dict[str, object]] = []
+    for axes, low, high in itertools.product((1, 2), (1 << 12, 1 << 16), (1 << 14, math.inf)):
+        some = [
+            float(str(row["to scipy"]))
+            for row in rows
+            if row["axes"] == axes and low <= int(str(row["samples"])) <= high
+        ]
+        if some and (low < 1 << 16) == (high < math.inf):
+            mean = math.exp(sum(map(math.log, some)) / len(some))
+            found.append({"axes": axes, "samples": f"{low} to {high}", "geometric mean": mean, "least": min(some)})
+    return found
 
 
 def main() -> None:
@@ -153,9 +170,7 @@ def main() -> None:
         print(" ".join(f"{key} {report.cell(value)}" for key, value in rows[-1].items()), flush=True)
     report.print_table(f"convolution, float32, {options.threads} threads", rows)
     if options.peer:
-        ratios = [float(str(row["to scipy"])) for row in rows]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"to scipy: geometric mean {mean:.2f}, least {min(ratios):.2f}")
+        report.print_table("SciPy's fastest time by ours", summary(rows))
         picture(rows)
     print(report.write_csv("overlap", rows))
 
