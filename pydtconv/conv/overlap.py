@@ -24,6 +24,8 @@ from pydtconv._ext import fft as ext
 from pydtconv.conv import overlap_blocks
 from pydtconv.conv.overlap_blocks import Blocks, Pair, Problem
 
+__all__ = ["Work", "convolve", "correlate", "work"]
+
 METHODS = ("auto", "overlap_add", "overlap_discard", "parts", "direct")
 MODES, DOMAINS = ("full", "same", "valid"), ("auto", "spectral", "spatial")
 _REALS = ("float32", "float64")
