@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pydtconv import ops
 from pydtconv._version import __version__
 
 _MODULES: dict[str, tuple[str, ...]] = {
@@ -114,7 +115,9 @@ def table(fullname: str) -> Mapping[str, Any]:
         "tensorflow.distribute.cluster_resolver": strategy.resolvers,
         "tensorflow.compat": miscellany.compat,
         "tensorflow.dtypes": lambda: {
-            **{name: functions.function_table()[name] for name in ("cast", "complex", "saturate_cast")},
+            "cast": functions.cast,
+            "complex": functions.complex,
+            "saturate_cast": ops.saturate_cast,
             "as_dtype": dtypes.as_dtype,
             "DType": dtypes.DType,
             **dtypes.table(),

@@ -77,3 +77,34 @@ def test_arguments_have_tensorflows_names(tf):
             missing = {*arguments.split(", ")} - {*parameters} - UNUSED
             wrong += [f"{module}.{name}: {', '.join(sorted(missing))}"] if missing else []
     assert not wrong, "\n".join(map(str, wrong))
+
+
+GRADIENTS = {
+    "tf.math.lgamma(p)": "p",
+    "tf.math.digamma(p + 0.5)": "p",
+    "tf.nn.conv2d_transpose(image, f2t, [1, 9, 7, 3], 2) ** 2": "f2t",
+    "tf.nn.max_pool_with_argmax(image, 2, 2, 'SAME')[0] ** 2": "image",
+    "tf.math.unsorted_segment_max(x, [0, 1, 0], 3)[:2] ** 2": "x",
+    "tf.image.resize(image, (3, 3), 'area') ** 2": "image",
+    "tf.nn.lrn(image) ** 2": "image",
+    "tf.scan(lambda a, e: a * e, x)": "x",
+    "tf.math.cumulative_logsumexp(x)": "x",
+}
+
+
+@pytest.mark.parametrize("call", GRADIENTS)
+def test_gradients_are_differences(tf, call):
+    names = tensorflow_calls.inputs()
+    value = names[GRADIENTS[call]]
+
+    def total(x):
+        return tf.reduce_sum(eval(call, {"tf": tf, **names, GRADIENTS[call]: x}))
+
+    variable = tf.Variable(value)
+    with tf.GradientTape() as tape:
+        y = total(variable)
+    found = np.asarray(tape.gradient(y, variable))
+    direction = np.random.default_rng(1).choice([-1, 1], value.shape).astype("float32")
+    step = 5e-3
+    expected = (float(total(value + step * direction)) - float(total(value - step * direction))) / (2 * step)
+    np.testing.assert_allclose((found * direction).sum(), expected, rtol=5e-3, atol=2e-2)

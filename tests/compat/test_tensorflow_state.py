@@ -93,6 +93,7 @@ def test_jpeg_files_are_of_a_quality(tf):
     assert near < far
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_summaries_are_read_by_tensorboard(tf, tmp_path):
     pytest.importorskip("tensorboard")
     writer = tf.summary.create_file_writer(str(tmp_path))
@@ -101,6 +102,7 @@ def test_summaries_are_read_by_tensorboard(tf, tmp_path):
         tf.summary.histogram("w", np.arange(10.0), step=4)
         tf.summary.image("shown", np.zeros((2, 4, 5, 3)), step=5)
         tf.summary.text("said", "words")
+        tf.function(lambda x: tf.summary.scalar("traced", tf.reduce_sum(x), step=tf.Variable(7)))(np.ones(3, "float32"))
         with tf.summary.record_if(False):
             assert not tf.summary.scalar("loss", 0.7)
     assert not tf.summary.scalar("loss", 0.7, step=1)
@@ -109,6 +111,7 @@ def test_summaries_are_read_by_tensorboard(tf, tmp_path):
 
     found = EventAccumulator(str(tmp_path)).Reload()
     assert [(each.step, each.value) for each in found.Scalars("loss")] == [(3, 0.5)]
+    assert [(each.step, each.value) for each in found.Scalars("traced")] == [(7, 3.0)]
     assert [each.step for each in found.Histograms("w")] == [4]
     assert [each.step for each in found.Images("shown/image/1")] == [5]
     assert found.Tensors("said")[0].tensor_proto.string_val[0] == b"words"

@@ -336,7 +336,8 @@ def math_table() -> dict[str, Any]:
     )  # fmt: skip
     table = function_table() | all_named({name: getattr(ops, name) for name in same if hasattr(ops, name)})
     table |= special.of_math() | segments.segments()
-    table |= {name: nn.table()[name] for name in ("softplus", "log_softmax", "top_k", "in_top_k")}
+    of_nn = nn.table()
+    table |= {name: of_nn[name] for name in ("softplus", "log_softmax", "top_k", "in_top_k")}
     table |= {"count_nonzero": count_nonzero, "bincount": bincount}
     table |= {"l2_normalize": l2_normalize, "confusion_matrix": _confusion_matrix, "softmax": softmax}
     table |= {"squared_difference": squared_difference, "cumprod": special.cumprod, "floormod": table["mod"]}

@@ -12,7 +12,6 @@ import numpy as np
 
 from pydtconv.callbacks.tensorboard import EventFile, check_package, histogram_of
 from pydtconv.files.pixels import encoded_png
-from pydtconv.graph.ir.deferred import ValueNeededError
 
 
 class Writer:
@@ -82,7 +81,7 @@ _state = _State()
 def _write(name: str, data: Any, step: Any, value: Any) -> bool:
     """Writes value(data) for a tag; False where there is no writer, or nothing is to be recorded.
 
-    Raises ValueError without a step, and NotImplementedError where code is traced, which has no values.
+    Raises ValueError without a step.  Code that is traced asks for values here, and so runs as it is written.
     """
     records = _state.records() if callable(_state.records) else _state.records
     if _state.writer is None or not bool(records):
@@ -90,12 +89,7 @@ def _write(name: str, data: Any, step: Any, value: Any) -> bool:
     found = _state.step if step is None else step
     if found is None:
         raise ValueError(f"tf.summary: {name}: step: expected a number, got None: see tf.summary.experimental.set_step")
-    try:
-        number, plain = int(np.asarray(found)), np.asarray(data)
-    except ValueNeededError:
-        raise NotImplementedError(
-            f"tf.summary: {name}: expected values, got tensors of traced code: write summaries outside of tf.function"
-        ) from None
+    number, plain = int(np.asarray(found)), np.asarray(data)
     _state.writer.add(name, number, **value(plain))
     return True
 
