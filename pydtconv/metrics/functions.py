@@ -5,6 +5,7 @@ y_true and y_pred are arrays of one shape (n, ..., k) where nothing else is said
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,15 @@ def as_floats(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _matched(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     y_true, y_pred = match_ranks(*as_floats(y_true, y_pred))
-    if y_true.shape != y_pred.shape:
-        raise ValueError(f"expected y_true and y_pred of one shape, got {y_true.shape} and {y_pred.shape}")
-    return y_true, y_pred
+    if y_true.shape == y_pred.shape:
+        return y_true, y_pred
+    told = f"expected y_true and y_pred of one shape, got {y_true.shape} and {y_pred.shape}"
+    try:
+        repeated = np.broadcast_arrays(y_true, y_pred)
+    except ValueError:
+        raise ValueError(told) from None
+    warnings.warn(f"metric: {told}: repeated to {repeated[0].shape}", stacklevel=2)
+    return repeated[0], repeated[1]
 
 
 def accuracy(y_true: Any, y_pred: Any) -> np.ndarray:
@@ -130,7 +137,8 @@ def log_cosh(y_true: Any, y_pred: Any) -> np.ndarray:
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> np.ndarray:
     """The cosine of the angle between y_true and y_pred, as the metric has it (the loss is its negative)."""
-    y_true, y_pred = _matched(y_true, y_pred)
+    y_true, y_pred = match_ranks(*as_floats(y_true, y_pred))
+    _matched(y_true, y_pred)
     return (_unit(y_true, axis) * _unit(y_pred, axis)).sum(axis)
 
 

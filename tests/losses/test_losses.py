@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import DTypePolicy, losses, ops, replica
+from pydtconv import DTypePolicy, losses, metrics, ops, replica
 from pydtconv.graph import Executor, Graph, Memory, Variable, build_plan
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.ops.base import Spec
@@ -289,6 +289,11 @@ def test_shapes_that_broadcasting_makes_equal_give_the_numbers_of_keras(name):
             expected = np.asarray(getattr(keras.losses, name)(reduction="none")(*pair))
             found = np.asarray(getattr(losses, name)(reduction="none")(*pair))
             np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
+            if hasattr(metrics, name):
+                ours, theirs = getattr(metrics, name)(), getattr(keras.metrics, name)()
+                ours.update_state(*pair)
+                theirs.update_state(*pair)
+                np.testing.assert_allclose(ours.result(), np.asarray(theirs.result()), rtol=2e-4, atol=1e-5)
 
 
 def test_shapes_that_broadcasting_makes_equal_are_warned_of():

@@ -32,8 +32,8 @@ _INSIDE = "it is of TensorFlow's inside"
 #: by module: patterns of names, and the reason
 _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     "tensorflow": (
-        ("Graph Operation import_graph_def graph_util gradients hessians nondifferentiable_batch_function", _GRAPH),
-        ("RegisterGradient no_gradient AggregationMethod", _TAPE),
+        ("Graph Operation import_graph_def graph_util nondifferentiable_batch_function", _GRAPH),
+        ("RegisterGradient AggregationMethod gradients hessians", _TAPE),
         ("conv conv2d_backprop_*", "tf.nn.conv2d convolves, and tf.GradientTape gives its gradients"),
         ("IndexedSlices* Sparse*Spec raw_ops", "gradients are dense, and operators are functions of tf"),
         ("Ragged* ragged ragged_*", _RAGGED),
