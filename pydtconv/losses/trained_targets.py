@@ -37,6 +37,10 @@ def trains(y_true: Any) -> bool:
             if recording is not None and recording.watches(tensor):
                 return True
             continue
+        if not hasattr(node, "op"):  # a symbolic tensor, of which a layer with weights may come
+            if not node.is_input:
+                return True
+            continue
         excluded = (*node.op.updates, *node.op.nondifferentiable)
         rest.extend(x for i, x in enumerate(node.inputs) if i not in excluded)
     return False

@@ -89,3 +89,14 @@ def test_a_teacher_learns_in_fit_unless_it_is_frozen(fixed) -> None:
     np.testing.assert_allclose(changes[0], 0 * changes[1] if fixed else -changes[1], rtol=1e-3, atol=1e-6)
     own = [node.op.name for node in model._pydt_steps.plans[-1].graph.nodes if "Elementwise" in type(node.op).__name__]
     assert bool(own) is fixed  # what is given takes one operator
+
+
+def test_symbolic_targets_that_layers_make_are_trained():
+    x = pydtconv.Input((3,))
+    target = pydtconv.layers.Dense(2, name="target")(x)
+    loss = pydtconv.losses.mean_squared_error(target, pydtconv.layers.Dense(2)(x))
+    model = pydtconv.Model(x, pydtconv.ops.expand_dims(loss, -1))
+    model.compile("sgd", "mse")
+    before = model.get_layer("target").get_weights()[0]
+    model.train_on_batch(np.ones((4, 3)), np.zeros((4, 1)))
+    assert (model.get_layer("target").get_weights()[0] != before).any()
