@@ -337,13 +337,7 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
         h5.attrs["model_config"] = _bytes(config)
         if include_optimizer and model.compiled:
             h5.attrs["training_config"] = _bytes(_training_config(model))
-        group = h5.create_group("model_weights")
-        write_names(group, "layer_names", list(dict.fromkeys(layer.name for layer in model.layers)))
-        group.attrs["backend"] = b"pydtconv"
-        group.attrs["keras_version"] = b"3.0.0"
-        for layer in sorted(set(model.layers), key=lambda layer: layer.name):
-            _write_arrays(group.create_group(layer.name), _paths(_in_old_order(layer)))
-        _write_arrays(group.create_group(_TOP), _paths(model._pydt_own_variables()))
+        _write_weights(model, h5.create_group("model_weights"))
         if include_optimizer and model.compiled and model.optimizer is not None and model.optimizer.built:
             optimizer = model.optimizer
             state: dict[str, Any] = {}
@@ -351,6 +345,24 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
             arrays = ((f"{optimizer.name}/{key}", value) for key, value in state.items())
             _write_arrays(h5.create_group("optimizer_weights"), arrays)
     write_whole(path, lambda file: file.write(data.getvalue()), data.getbuffer().nbytes)
+
+
+def save_legacy_weights(model: Any, path: Path) -> None:
+    """Writes the weights of a built model to an HDF5 file, whole or not at all, as Keras 2 did."""
+    data = io.BytesIO()
+    with turn_of(model).taken(), writing(data, sum(variable.value.nbytes for variable in model.variables)) as h5:
+        _write_weights(model, h5)
+    write_whole(path, lambda file: file.write(data.getvalue()), data.getbuffer().nbytes)
+
+
+def _write_weights(model: Any, group: h5py.Group) -> None:
+    """The weights by layers, whose order is that of the model."""
+    write_names(group, "layer_names", list(dict.fromkeys(layer.name for layer in model.layers)))
+    group.attrs["backend"] = b"pydtconv"
+    group.attrs["keras_version"] = b"3.0.0"
+    for layer in sorted(set(model.layers), key=lambda layer: layer.name):
+        _write_arrays(group.create_group(layer.name), _paths(_in_old_order(layer)))
+    _write_arrays(group.create_group(_TOP), _paths(model._pydt_own_variables()))
 
 
 def _bytes(data: Any) -> bytes:

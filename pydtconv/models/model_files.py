@@ -22,7 +22,7 @@ from pydtconv.layers.base.layer import Layer
 from pydtconv.models.legacy_files import load_legacy_model, save_legacy_model
 from pydtconv.models.weight_files import (
     WEIGHTS_IN_ARCHIVE,
-    _check_built,
+    check_built,
     is_without_weights,
     read_weights,
     unbuilt_layers,
@@ -71,11 +71,11 @@ def save_model(
         if path.exists() and not overwrite:
             raise FileExistsError(f"save: {path} exists, and overwrite=False")
         if legacy:
-            _check_built(model, "save")
+            check_built(model, "save")
             save_legacy_model(model, path, include_optimizer)
             return
     if model.built or model.variables:
-        _check_built(model, "save")
+        check_built(model, "save")
     else:
         told = f"save: {unbuilt_layers(model)}: the file has no weights of it"
         warnings.warn(told, UserWarning, stacklevel=3)
@@ -147,7 +147,7 @@ def load_model(
                 model.compile_from_config(compile_config)
         built = not unbuilt_layers(model)
         if not built and not is_without_weights(weights, archive.path):
-            _check_built(model, "load_model")
+            check_built(model, "load_model")
     if built:
         read_weights(model, io.BytesIO(weights), archive.path)
     if any(hasattr(layer, "load_assets") for layer in model._pydt_flatten_layers()):

@@ -78,7 +78,7 @@ def save_weights(
             warnings.warn(f"save_weights: filepath: the index of the shards is {path}", stacklevel=3)
     if not path.name.endswith(end):
         raise ValueError(f"save_weights: filepath: expected a name that ends in {end!r}, got {str(filepath)!r}")
-    _check_built(model, "save_weights")
+    check_built(model, "save_weights")
     if path.exists() and not overwrite:
         raise FileExistsError(f"save_weights: {path} exists, and overwrite=False")
     with turn_of(model).taken():
@@ -133,7 +133,7 @@ def read_file(
     replica.current().wait_for(path)
     if not path.exists():
         raise FileNotFoundError(f"load_weights: there is no file {path}")
-    _check_built(model, "load_weights")
+    check_built(model, "load_weights")
     source: Any = path
     if by_names:
         return load_named_weights(model, path, leeway)
@@ -382,7 +382,7 @@ def unbuilt_layers(model: Any) -> str:
     return f"the model {model.name!r} is not built yet (layers {', '.join(unbuilt[:5])})"
 
 
-def _check_built(model: Any, what: str) -> None:
+def check_built(model: Any, what: str) -> None:
     unbuilt = unbuilt_layers(model)
     if unbuilt:
         raise ValueError(f"{what}: {unbuilt}: call it on data or use build(input_shape) first")
