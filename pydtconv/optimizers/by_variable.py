@@ -149,7 +149,7 @@ class ByVariable(OwnNames):
                     self._pydt_decay(variable, self.weight_decay)
 
     def _pydt_decay(self, variable: Variable, weight_decay: float) -> None:
-        variable.assign_sub(variable.array * variable.array.dtype.type(weight_decay * float(self.learning_rate)))
+        variable.assign_sub(variable.array * variable.array.dtype.type(weight_decay * self._pydt_rate))
 
     def _use_weight_decay(self, variable: Variable) -> bool:
         return self._pydt_decays(variable)  # type: ignore[attr-defined]
