@@ -12,6 +12,7 @@ import numpy as np
 
 from pydtconv import config, ops, random
 from pydtconv.backend import int_shape
+from pydtconv.compat.keras2 import backend as keras2_backend
 from pydtconv.compat.tensorflow.arrays import Extents, array
 from pydtconv.compat.tensorflow.functions import l2_normalize
 from pydtconv.graph.ir.variable import Variable
@@ -205,4 +206,4 @@ def table() -> dict[str, Any]:
         update_add, update_sub, variable,
     )  # fmt: skip
     found = {name: getattr(ops, name) for name in same} | {each.__name__: each for each in own}
-    return found | {"backend": backend, "eval": get_value, "pow": ops.power}
+    return keras2_backend.table() | found | {"backend": backend, "eval": get_value, "pow": ops.power}

@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 
 from pydtconv import dtype_policies
 from pydtconv._version import __version__
-from pydtconv.compat import foreign_styles
+from pydtconv.compat import foreign_styles, keras2
+from pydtconv.compat.keras2 import modules as old_modules
 from pydtconv.suggest import missing
 
 #: public modules of keras that are pydtconv's of the same name, as far as they are there
@@ -59,7 +60,7 @@ NESTED = {
     "pydtconv.ops": ("image", "linalg", "nn", "numpy"),
     "pydtconv.utils": ("bounding_boxes",),
 }  # fmt: skip
-ROOTS = ("keras", "tf_keras", "tensorflow")
+ROOTS = ("keras", "tf_keras", "tensorflow", "keras_preprocessing", "keras_applications")
 
 
 class Alias(ModuleType):
@@ -72,15 +73,23 @@ class Alias(ModuleType):
         self._table = table
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # for `from keras.layers import *`
+            return [each for each in dir(self) if not each.startswith("_")]
         if name in self._table:
             return self._table[name]
-        if is_module(self.__name__, name):
+        if is_module(self.__name__, name) or is_old_module(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
         value = getattr(self._target, name, None) if not name.startswith("_") else None
         if value is None or isinstance(value, ModuleType):
             raise AttributeError(_missing(self.__name__, name, dir(self)))
         setattr(self, name, value)
         return value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Of a name that was a function, then a module, as `keras.layers.merge`."""
+        if "__call__" not in self._table:
+            raise TypeError(f"{self.__name__!r} is a module, which cannot be called")
+        return self._table["__call__"](*args, **kwargs)
 
     def __dir__(self) -> list[str]:
         return sorted({*self._table, *submodules(self.__name__), *public_names(self._target)})
@@ -102,7 +111,7 @@ def _is_ours(value: Any) -> bool:
 
 def target_name(fullname: str) -> str | None:
     """pydtconv's name of a module of Keras; None for tensorflow's own modules."""
-    words = fullname.split(".")
+    words = (old_modules.present(fullname) or fullname).split(".")
     if words[0] == "tensorflow":
         words = words[1:]
         if not words or words[0] != "keras":
@@ -139,6 +148,12 @@ def is_module(parent: str, name: str) -> bool:
     return name in submodules(parent)
 
 
+def is_old_module(fullname: str) -> bool:
+    """Whether it is a module of Keras 1 or 2, whose names are in one of Keras 3 now."""
+    parent, _, name = (old_modules.present(fullname) or "").rpartition(".")
+    return bool(name) and (not parent or is_module(parent, name))
+
+
 class Finder(MetaPathFinder, Loader):
     """Finds and makes the aliases."""
 
@@ -148,7 +163,7 @@ class Finder(MetaPathFinder, Loader):
         if fullname.split(".")[0] not in ROOTS:
             return None
         parent, _, name = fullname.rpartition(".")
-        if parent and not is_module(parent, name):
+        if parent and not is_module(parent, name) and not is_old_module(fullname):
             raise ImportError(_missing(parent, name, dir(sys.modules[parent])), name=fullname)
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -160,7 +175,8 @@ class Finder(MetaPathFinder, Loader):
             foreign_styles.look_at_backend()
         if name is None:
             return Alias(spec.name, None, tensorflow_names.table(spec.name))
-        return Alias(spec.name, importlib.import_module(name), table(name))
+        names = {**old_modules.names(name), **table(name), **old_modules.moved(spec.name)}
+        return Alias(spec.name, importlib.import_module(name), names)
 
     def exec_module(self, module: ModuleType) -> None:
         """An alias has nothing to execute."""
@@ -242,6 +258,7 @@ def install() -> None:
         raise RuntimeError(f"{', '.join(loaded)} was imported before pydtconv could take its place")
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
+        keras2.install()
     foreign_styles.install()
     dtype_policies.STANDS_FOR["mixed_float16"] = "mixed_bfloat16"
     # TensorBoard's writer must not take our tensorflow for the real one; this module is its own switch for that
@@ -250,6 +267,7 @@ def install() -> None:
 
 def uninstall() -> None:
     """Takes back what `install` did and forgets the aliases."""
+    keras2.uninstall()
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Finder)]
     for name in [name for name, module in sys.modules.items() if isinstance(module, Alias)]:
         del sys.modules[name]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv._version import __version__
+from pydtconv.compat.keras2 import sessions
 
 _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow": (
@@ -22,6 +23,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "image",
         "io",
         "compat",
+        "contrib",
+        "python",
         "dtypes",
         "experimental",
         "nest",
@@ -48,6 +51,13 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow.experimental": ("numpy",),
     "tensorflow.io": ("gfile",),
     "tensorflow.lookup": ("experimental",),
+    "tensorflow.compat": ("v1", "v2"),
+    "tensorflow.compat.v1": ("keras",),
+    "tensorflow.compat.v2": ("keras",),
+    "tensorflow.python": ("client", "framework", "keras"),
+    "tensorflow.python.framework": ("ops",),
+    "tensorflow.python.client": ("device_lib",),
+    "tensorflow.contrib": ("keras",),
 }
 #: modules of tensorflow that are also Keras's
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
@@ -122,6 +132,13 @@ def table(fullname: str) -> Mapping[str, Any]:
             "DType": dtypes.DType,
             **dtypes.table(),
         },
+        "tensorflow.compat.v1": lambda: _top() | sessions.top(),
+        "tensorflow.compat.v2": _top,
+        "tensorflow.python.client.device_lib": lambda: {"list_local_devices": lambda: ["/device:CPU:0"]},
+        "tensorflow.python.framework.ops": lambda: {**sessions.top(), "RegisterGradient": sessions.RegisterGradient},
+        **dict.fromkeys(
+            ("tensorflow.python", "tensorflow.python.client", "tensorflow.python.framework", "tensorflow.contrib"), dict
+        ),
         "tensorflow.experimental": dict,
         "tensorflow.experimental.numpy": numpy_names.Names,
         "tensorflow.nest": miscellany.nest,
@@ -153,6 +170,8 @@ def _top() -> dict[str, Any]:
         "function": function,
         "newaxis": None,
         **{name: importlib.import_module(f"keras.{name}") for name in _OF_KERAS},
+        **sessions.top(),
+        "RegisterGradient": sessions.RegisterGradient,
         **dtypes.table(),
         **functions.function_table(),
         **assertions.of_tf(),

@@ -22,6 +22,7 @@ GIVEN = {
 REAL = ("abs", "std", "var")
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("table", [keras_backend.table, image_table], ids=["K", "image"])
 def test_no_function_drops_imaginary_parts(table):
     refused = set()
@@ -29,7 +30,7 @@ def test_no_function_drops_imaginary_parts(table):
         needed = [k for k, p in inspect.signature(function).parameters.items() if p.default is p.empty]
         try:
             found = function(Z, *(GIVEN.get(key, 1) for key in needed[1:]))
-        except (TypeError, ValueError, IndexError, AttributeError) as error:
+        except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError) as error:
             refused |= {name} if "expected real numbers, got complex64" in str(error) else set()
             continue
         found = np.asarray(found[0] if isinstance(found, (tuple, list)) else found)

@@ -287,8 +287,9 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> An
     return ops.leaky_relu(features, alpha)
 
 
-def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
-    return ops.softmax(logits, -1 if axis is None else axis)
+def softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int = -1) -> Any:
+    """dim: TensorFlow 1's name of axis."""
+    return ops.softmax(logits, dim if axis is None else axis)
 
 
 def function_table() -> dict[str, Any]:

@@ -49,6 +49,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+#: TensorFlow 1's names of arguments
+_OF_VERSION_1 = {"dim": "axis", "keep_dims": "keepdims", "reduction_indices": "axis", "dimension": "axis"}
+
+
 def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with tensorflow's names of its arguments, and a `name` that means nothing."""
     theirs = _NAMES.get(name, ("x",))
@@ -64,6 +68,8 @@ def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if "name" not in ours:
             kwargs.pop("name", None)
         kwargs = {renamed.get(key, key): value for key, value in kwargs.items()}
+        for old in _OF_VERSION_1.keys() & kwargs.keys() - set(ours):
+            kwargs[_OF_VERSION_1[old]] = kwargs.pop(old)
         places = list(args)
         for key in ours[len(args) :]:  # operands by place: some functions look at no names
             if key not in kwargs:

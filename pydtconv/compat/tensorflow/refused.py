@@ -51,7 +51,6 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("approx_top_k", "tf.math.approx_max_k has it"),
         ("autodiff", "keras.ops.jvp has derivatives in a direction"),
         ("text", "text is not planned: make numbers of it in Python, which Embedding takes"),
-        ("contrib placeholder Session", "it is TensorFlow 1's"),
     ),
     "tensorflow.nn": (
         ("RNNCell*", "there are no recurrent layers"),

@@ -1,0 +1,124 @@
+"""Old methods of models give the results of the new ones."""
+
+import numpy as np
+import pytest
+
+import pydtconv
+from pydtconv import layers, ops
+from pydtconv.compat.keras2 import training
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+X = np.random.default_rng(0).random((20, 3)).astype("float32")
+Y = np.eye(4, dtype="float32")[np.arange(20) % 4]
+
+
+def made(activation="softmax", units=4):
+    pydtconv.utils.set_random_seed(1)
+    model = pydtconv.Sequential([pydtconv.Input((3,)), layers.Dense(units, activation=activation)])
+    model.compile("sgd", "mse", metrics=["acc"])
+    return model
+
+
+def batches(size=5):
+    while True:
+        for at in range(0, 20, size):
+            yield X[at : at + size], Y[at : at + size]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"steps_per_epoch": 4, "epochs": 2}, {"steps_per_epoch": 4, "epochs": 2}),
+        ({"samples_per_epoch": 18, "nb_epoch": 2}, {"steps_per_epoch": 4, "epochs": 2}),
+        ({"steps_per_epoch": 17 / 5, "epochs": 1, "workers": 4}, {"steps_per_epoch": 4, "epochs": 1}),
+        (
+            {"samples_per_epoch": 20, "nb_epoch": 1, "validation_data": (X, Y), "nb_val_samples": 20, "max_q_size": 3},
+            {"steps_per_epoch": 4, "epochs": 1, "validation_data": (X, Y)},
+        ),
+        (
+            {"steps_per_epoch": 2, "nb_epoch": 1, "validation_data": batches(), "nb_val_samples": 10, "nb_worker": 2},
+            {"steps_per_epoch": 2, "epochs": 1, "validation_data": batches(), "validation_steps": 2},
+        ),
+    ],
+)
+def test_fit_generator_is_fit(tf, old, new):
+    found, expected = made(), made()
+    first = found.fit_generator(batches(), verbose=0, **old).history
+    second = expected.fit(batches(), verbose=0, **new).history
+    assert dict(first) == dict(second)
+    np.testing.assert_array_equal(found.get_weights()[0], expected.get_weights()[0])
+
+
+def test_samples_by_place_are_those_of_keras_1(tf):
+    found, expected = made(), made()
+    found.fit_generator(batches(), 15, nb_epoch=1, verbose=0)
+    expected.fit(batches(), steps_per_epoch=3, verbose=0)
+    np.testing.assert_array_equal(found.get_weights()[0], expected.get_weights()[0])
+
+
+def test_other_methods_give_what_the_new_ones_give(tf):
+    model = made()
+    p = model.predict(X, verbose=0)
+    np.testing.assert_array_equal(model.predict_generator(batches(), 4), p)
+    np.testing.assert_array_equal(model.predict_generator(batches(), val_samples=20), p)
+    np.testing.assert_array_equal(model.predict_proba(X), p)
+    np.testing.assert_array_equal(model.predict_classes(X), p.argmax(-1))
+    assert model.evaluate_generator(batches(), 4) == model.evaluate(X, Y, batch_size=5, verbose=0)
+    binary = made("sigmoid", 1)
+    np.testing.assert_array_equal(binary.predict_classes(X), (binary.predict(X, verbose=0) > 0.5).astype(int))
+    assert model.model is model
+    assert all(hasattr(model, name) for name in training.methods())
+    with pytest.raises(NotImplementedError, match="write to_json"):
+        model.to_yaml()
+
+
+def test_fit_and_compile_take_old_arguments(tf):
+    found, expected = made(), made()
+    found.compile("sgd", "mse", metrics=["acc"], sample_weight_mode=None, class_mode="categorical")
+    found.fit(X, Y, nb_epoch=2, class_weight="auto", workers=2, verbose=0)
+    expected.fit(X, Y, epochs=2, verbose=0)
+    np.testing.assert_array_equal(found.get_weights()[0], expected.get_weights()[0])
+    with pytest.raises(ValueError, match="expected None or 'temporal'"):
+        found.compile("sgd", "mse", sample_weight_mode="spatial")
+
+
+def test_metrics_of_a_list_are_of_every_output(tf):
+    x = tf.keras.Input((3,))
+    model = tf.keras.Model(x, [layers.Dense(4, name="a")(x), layers.Dense(4, name="b")(x)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    assert {"a_mae", "b_mae"} <= set(model.fit(X, [Y, Y], verbose=0).history)
+
+
+def test_compile_says_what_is_trained(tf):
+    discriminator = made("sigmoid", 1)
+    z = tf.keras.Input((2,))
+    discriminator.trainable = False
+    generator = layers.Dense(3)
+    around = tf.keras.Model(z, discriminator(generator(z)))
+    around.compile("sgd", "mse")
+    before, made_by = discriminator.get_weights()[0], generator.get_weights()[0]
+    discriminator.train_on_batch(X, np.ones((20, 1)))
+    after = discriminator.get_weights()[0]
+    assert (before != after).any()
+    assert not discriminator.trainable
+    around.train_on_batch(X[:, :2], np.ones((20, 1)))
+    np.testing.assert_array_equal(discriminator.get_weights()[0], after)
+    assert (generator.get_weights()[0] != made_by).any()
+    discriminator.compile("sgd", "mse")  # as it is now: frozen
+    with pytest.warns(UserWarning, match="no trainable variables"):
+        discriminator.train_on_batch(X, np.ones((20, 1)))
+    np.testing.assert_array_equal(discriminator.get_weights()[0], after)
+
+
+def test_losses_of_symbolic_tensors_are_added(tf):
+    x = tf.keras.Input((3,))
+    h = layers.Dense(2, name="h")(x)
+    y = layers.Dense(3)(h)
+    model = tf.keras.Model(x, y)
+    model.add_loss(tf.keras.losses.mean_squared_error(x, y) * 3 + ops.sum(ops.square(h), axis=-1))
+    model.compile("sgd")
+    p, inner = model.predict(X, verbose=0), tf.keras.Model(x, h).predict(X, verbose=0)
+    expected = np.mean(3 * np.mean((p - X) ** 2, 1) + np.sum(inner**2, 1))
+    losses = model.fit(X, batch_size=20, epochs=3, verbose=0).history["loss"]
+    assert losses[0] == pytest.approx(expected, rel=1e-5)
+    assert losses[-1] < losses[0]
