@@ -269,7 +269,7 @@ def table() -> dict[str, Any]:
         "normalize_data_format": lambda value: value or config.image_data_format(),
         "random_normal_variable": _variable_of(random.normal),
         "random_uniform_variable": _variable_of(random.uniform),
-        "rnn": refused("K.rnn", "write a loop with ops.scan: there are no recurrent layers"),
+        "rnn": refused("K.rnn", "write a loop with ops.scan"),
         "spatial_3d_padding": spatial_3d_padding,
         "size": lambda x, name=None: ops.size(x),
         "slice": slice_of,

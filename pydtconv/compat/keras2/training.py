@@ -198,9 +198,7 @@ def _train(
     original: Any, self: Any, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **kwargs: Any
 ) -> Any:
     if isinstance(class_weight, (list, tuple)):
-        noticed.once(
-            "class_weight", "train_on_batch: class_weight of several outputs is an old form: write sample_weight"
-        )
+        noticed.once("class_weight", "train_on_batch: class_weight of several outputs is old: write sample_weight")
         sample_weight, class_weight = _of_samples(y, class_weight), None
     with as_compiled(self):
         return original(self, x, y, sample_weight, class_weight, **kwargs)
