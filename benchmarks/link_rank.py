@@ -71,8 +71,9 @@ class Training:
         assert isinstance(worker, Worker)
         self.worker = worker
         self.model.train_on_batch(self.x, self.y)
-        assert worker._reduction is not None
-        self.reduction = worker._reduction
+        store = self.model._pydt_training.memory.store
+        assert store is not None
+        self.reduction = worker._reductions[store]
         self.waits: list[float] = []
 
     def communicated(self, what: str, start: int, stop: int) -> None:
