@@ -7,6 +7,8 @@ one floor up, in `pydtconv.trainers.strategy`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,6 +39,8 @@ class Replica:
     #: the signal that asks to end training, the same in all processes after each step; None without one
     asked: int | None = None
     observer: Observer | None = None
+    #: "optimizer" where each process has a part of the optimizer's state alone, "gradients" where of these, too
+    shard: str | None = None
     #: while metrics are updated: what part of the batch is this process's, by which one number for all of it counts
     portion = 1.0
 
@@ -116,6 +120,19 @@ def current() -> Replica:
 def was_set() -> bool:
     """Whether the program has made a replica active, be it that of a process that is alone."""
     return _was_set
+
+
+@contextmanager
+def one_of(size: int, **attributes: Any) -> Iterator[None]:
+    """While plans are made as in one of so many processes that train together; attributes: of its `Replica`."""
+    before, here = current(), Replica()
+    for name, value in {"size": size, "reads_gradients": True, **attributes}.items():
+        setattr(here, name, value)
+    set_current(here)
+    try:
+        yield
+    finally:
+        set_current(before)
 
 
 def set_current(replica: Replica | None) -> None:

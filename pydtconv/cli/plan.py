@@ -5,8 +5,10 @@ pydtconv plan --model resnet34 --batch-size 64 --variant CGT --picture memory.pn
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
+from pydtconv import replica
 from pydtconv.cli import finetuning, networks, searches, training
 from pydtconv.cli.errors import CommandError
 from pydtconv.cli.parser import Parser, whole
@@ -30,6 +32,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--largest-batch", action="store_true", help="print the largest batch within --memory-limit, and no plan"
     )
+    parser.add_argument(
+        "--shard",
+        choices=("optimizer", "gradients"),
+        help="plan a rank that keeps its part alone of the optimizer's state, or of the gradients, too; with --ranks",
+    )
+    parser.add_argument("--ranks", type=whole(1), help="with --shard: among so many; --batch-size is that of one")
     parser.add_argument("--picture", help="draw memory over the step into this file")
     parser.add_argument(
         "--dump", metavar="FOLDER", help="write the graph after each pass into this folder, as text and SVG"
@@ -40,6 +48,8 @@ def run(args: Any) -> int:
     from pydtconv.engine import offloading
 
     networks.check_picture("--picture", args.picture)
+    if (args.shard is None) != (args.ranks is None):
+        raise CommandError(f"expected --shard and --ranks together, got --shard {args.shard}, --ranks {args.ranks}")
     if args.largest_batch:
         searches.check_limit("--largest-batch", args)
         networks.refuse(args, ("picture", "dump"), "with --largest-batch, which shows no plan")
@@ -57,8 +67,10 @@ def run(args: Any) -> int:
     if args.largest_batch:
         searches.find_batch(model, networks.limit(args), args.offload)
         return 0
+    shared = replica.one_of(args.ranks, shard=args.shard) if args.shard else nullcontext()
     try:
-        plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump, offload=args.offload)
+        with shared:
+            plan = model.plan(args.batch_size, memory_limit=networks.limit(args), dump=args.dump, offload=args.offload)
         print(plan)
         if args.memory_limit is not None:
             print(f"{'--memory-limit':>24}: {args.memory_limit:10.2f} MiB")
@@ -69,6 +81,6 @@ def run(args: Any) -> int:
             print(f"picture: {plan.plot(args.picture)}")
         if args.dump:
             print(f"graphs, schedule and memory: {args.dump}")
-    except (ValueError, MemoryError, ImportError, OSError) as error:
+    except (NotImplementedError, ValueError, MemoryError, ImportError, OSError) as error:
         raise CommandError(f"{error}{training.split_that_fits(model, args, error)}") from None
     return 0

@@ -55,8 +55,11 @@ def updating(optimizer: Any, variables: Sequence[Variable], memory: Memory) -> d
     updates = updates_of(optimizer, memory)
     if updates is not None and updates.sharers > 1 and any(variable.constraint for variable in variables):
         updates = None  # each process would constrain what all have
+    here, slots = replica.current(), () if optimizer is None else optimizer.all_slots()
+    whole = here.shard == "optimizer" and "gradient_accumulator" in slots
     return {
-        "slots": 0 if optimizer is None else len(optimizer.all_slots()),
+        "slots": whole + (len(slots) - whole) / (here.size if here.shard else 1),
+        "gradient_parts": here.size if here.shard == "gradients" else 1,
         "state_bytes": 0 if optimizer is None else int(optimizer.state_bytes(variables)),
         "updates": updates,
     }

@@ -43,7 +43,7 @@ def build_plan(
     graph: Graph,
     variant: str | None = None,
     memory_limit: int | None = None,
-    slots: int = 0,
+    slots: float = 0,
     recompute: Collection[Tensor] | None = None,
     updates: Updates | None = None,
     tune: Tune | None = None,
@@ -51,13 +51,15 @@ def build_plan(
     dump: str | Path | None = None,
     offload: Offload | None = None,
     state_bytes: int = 0,
+    gradient_parts: int = 1,
 ) -> Plan:
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
     variant: convolution variant, None for the active one. memory_limit: bytes that `peak_bytes` may not exceed; where
     the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more tensors
-    recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, and state_bytes, bytes of its
-    other variables, for the prediction only. recompute: tensors that backward computes again where it can, None for
+    recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, state_bytes, bytes of its
+    other variables, and gradient_parts, of how many processes each keeps a part of the gradients, for the prediction
+    only. recompute: tensors that backward computes again where it can, None for
     those that one pass over memory brings back from what is kept anyway. updates: given where the optimizer can apply
     gradients while backward runs; that is planned where the flat array of gradients would be large. tune: called where
     the variant leaves the choice of algorithms open, before it is final. passes: in the place of the table's. dump: a
@@ -72,7 +74,7 @@ def build_plan(
         raise ValueError(f"loss: expected a scalar, got shape {graph.loss.shape}")
     with config.hold_num_threads():
         table = PASSES if passes is None else passes
-        compiler = _Compiler(graph, (slots, state_bytes), updates, table, _dump_into(dump, graph))
+        compiler = _Compiler(graph, (slots, state_bytes, gradient_parts), updates, table, _dump_into(dump, graph))
         return _build_plan(compiler, variant_of(variant).name, memory_limit, recompute, tune, offload)
 
 
@@ -146,14 +148,14 @@ class _Compiler:
     def __init__(
         self,
         graph: Graph,
-        state: tuple[int, int],
+        state: tuple[float, int, int],
         updates: Updates | None,
         table: Sequence[GraphPass],
         dump: Dump | None,
     ) -> None:
-        """state: what the optimizer keeps, the number of flat arrays and bytes besides."""
+        """state: what the optimizer keeps, the number of flat arrays and bytes besides; parts of the gradients."""
         self.graph = graph
-        self.slots, self.state_bytes = state
+        self.slots, self.state_bytes, self.gradient_parts = state
         self.updates = updates
         self.table = table
         self.dump = dump
@@ -243,6 +245,7 @@ class _Compiler:
             variant=graph.options.variant,
             slots=self.slots,
             state_bytes=self.state_bytes,
+            gradient_parts=self.gradient_parts,
             matmul_precision=matmul_precision.described(graph.device),
             applies_gradients=self.updates is not None and bool(scheduler.gradient_order),
             sharers=1 if self.updates is None or not scheduler.gradient_order else self.updates.sharers,

@@ -48,8 +48,9 @@ class Plan:
     gradient_order: parameters in the order in which backward completes their gradients.
     applies_gradients: whether the optimizer applies each gradient as soon as it is complete, so that there is no flat
     array of gradients.  sharers: how many processes of a host have one copy of trained variables and slots, of which
-    the bytes are this process's part.  slots: flat arrays that the optimizer keeps beside parameters and gradients.
-    state_bytes: of the optimizer's other variables.  backward_start: the first step of backward.  views: where inputs
+    the bytes are this process's part.  slots: flat arrays that the optimizer keeps beside parameters and gradients; of
+    some a part, where processes share them.  state_bytes: of the optimizer's other variables.  gradient_parts: of how
+    many processes each keeps a part of the gradients.  backward_start: the first step of backward.  views: where inputs
     and outputs lie.  gradient_views: where the gradients lie that are results, by name.  passes: what each pass over
     the graph did.  threads: that its workspaces have room for, and that it runs on.  matmul_precision: what float32 is
     multiplied as, in words; empty for "highest".  offloaded: what leaves memory in between, and the
@@ -62,8 +63,9 @@ class Plan:
     arena_bytes: int
     gradient_order: list[Tensor]
     variant: str
-    slots: int = 0
+    slots: float = 0
     state_bytes: int = 0
+    gradient_parts: int = 1
     applies_gradients: bool = False
     sharers: int = 1
     backward_start: int = 0
@@ -90,13 +92,18 @@ class Plan:
     def gradient_bytes(self) -> int:
         """Bytes of the flat array of gradients; where they are applied one by one, within the arena, of those that wait
         for others'.
+
+        Where processes keep parts of it, that of one, and the largest gradient whole.
         """
-        return (STAGED if self.sharers > 1 else 0) if self.applies_gradients else self.trainable_bytes
+        if self.applies_gradients:
+            return STAGED if self.sharers > 1 else 0
+        largest = max((tensor.spec.nbytes for tensor in self.gradient_order), default=0)
+        return largest + (self.trainable_bytes - largest) // self.gradient_parts
 
     @property
     def slot_bytes(self) -> int:
         """Bytes of what the optimizer keeps."""
-        return self.slots * self.trainable_bytes // self.sharers + self.state_bytes
+        return int(self.slots * self.trainable_bytes) // self.sharers + self.state_bytes
 
     @property
     def transient_bytes(self) -> int:

@@ -162,17 +162,12 @@ def fastest(predictions: Sequence[MeshPrediction], limit: int | None = None) -> 
 @contextmanager
 def as_rank(mesh: Mapping[str, int], rank: int, one_host: bool = False) -> Any:
     """While plans are made as in this rank of a mesh.  one_host: see `peak_bytes`."""
-    before, ranks = replica.current(), math.prod(mesh.values())
-    here = replica.Replica()
-    here.rank, here.size, here.reads_gradients = rank, ranks, ranks > 1 and not one_host
-    here.sharers = ranks if one_host else 1
+    ranks = math.prod(mesh.values())
+    given: dict[str, Any] = {"sharers": ranks} if one_host else {}
     if ranks > 1:
-        here.partition = Partition(tuple(mesh), tuple(mesh.values()), tuple(range(ranks)), rank)
-    replica.set_current(here)
-    try:
+        given["partition"] = Partition(tuple(mesh), tuple(mesh.values()), tuple(range(ranks)), rank)
+    with replica.one_of(ranks, rank=rank, reads_gradients=ranks > 1 and not one_host, **given):
         yield
-    finally:
-        replica.set_current(before)
 
 
 def _rank(plan: Plan, one: OneRank, network: Network, ranks: int) -> tuple[float, float]:

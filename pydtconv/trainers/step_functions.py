@@ -287,8 +287,10 @@ class StepCache:
     def plan(self, batch_size: int, targets: Targets | None, **options: Any) -> Plan:
         """The plan of a training step, not to be run.  options: of `build_plan`.
 
-        Raises ValueError where input shapes are not known.
+        Raises ValueError where input shapes are not known, NotImplementedError for state that cannot be sharded.
         """
+        if replica.current().shard and self.optimizer is not None:
+            self.optimizer.check_shards(self.model.trainable_variables)
         offload = offloading.of_plan(options.pop("offload", None), options.get("memory_limit"))
         graph = trace_example(self.model, batch_size, targets).graph
         graph.partition = replica.current().partition

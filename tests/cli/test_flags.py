@@ -19,7 +19,8 @@ from pydtconv.utils import PyDataset, clear_session, save_img, set_random_seed
 ELSEWHERE = {
     ("train", "--no-distribution"), ("run", "--no-distribution"), ("evaluate", "--no-distribution"),
     ("doctor", "--mesh"), ("doctor", "--quick"), ("simulate", "--neighbour"),
-    *(("run", flag) for flag in ("--bucket-size", "--blocking", "--no-shared-memory", "--wire", "--check-gradients")),
+    *(("run", flag) for flag in ("--bucket-size", "--blocking", "--no-shared-memory", "--wire", "--shard")),
+    ("run", "--check-gradients"),
     ("run", "--mesh"), ("run", "--network"), ("run", "-m"),
 }  # fmt: skip
 #: arguments of each command that the flags below are added to
@@ -46,6 +47,7 @@ REDUCTION = {
     "--blocking": (["--no-distribution", "--blocking"], NOTHING),
     "--no-shared-memory": (["--no-distribution", "--no-shared-memory"], NOTHING),
     "--wire": (["--no-distribution", "--wire", "bfloat16"], NOTHING),
+    "--shard": (["--no-distribution", "--shard", "optimizer"], NOTHING),
     "--check-gradients": (["--check-gradients"], NOTHING),
 }
 STEP = {
@@ -72,6 +74,8 @@ FLAGS = {
         "--picture": ["plan.svg"],
         "--dump": ["graphs"], "--largest-batch": (["--largest-batch"], "expected --memory-limit too"),
         "--offload": (["--offload"], "expected memory_limit too"),
+        "--shard": (["--shard", "optimizer"], "expected --shard and --ranks together"),
+        "--ranks": (["--ranks", "2"], "expected --shard and --ranks together"),
     },
     "train": {
         "--model": ["smallvgg16"], **PRECISE, **DATA, **ON_RANKS, **REDUCTION, "--weights": ["old.weights.h5"],
@@ -306,7 +310,7 @@ WRONG = {
     "--mesh": ("batch=2", "--mesh.*: expected |with --mesh"),
     "--network": ("fast", "--network.*: |network: "),
     "--algorithm": ("tree", "--algorithm: unknown algorithm 'tree'"),
-    "--ranks": ("4,2", "--ranks: expected growing numbers"),
+    "--ranks": ("4,2", "--ranks: expected (growing numbers|an integer)"),
     "--ranks-per-host": ("2", "--ranks-per-host: changes nothing"),
     "--batch-per-rank": ("0", "--batch-per-rank: expected 1 or more"),
     "--batch": ("0", "--batch: expected 1 or more"),
@@ -337,7 +341,7 @@ WRONG = {
 #: said by the parser, which knows what each of these takes
 PARSED = {
     "--image-size", "--channels", "--classes", "--batch-size", "--samples", "--epochs", "--seed",
-    "--wire", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit", "--schedule",
+    "--wire", "--shard", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit", "--schedule",
     "--workspace-limit", "--early-stopping", "--steps-per-epoch", "--head-epochs", "--mixup", "--top",
 }  # fmt: skip
 SWITCHES = {
