@@ -60,15 +60,14 @@ class CallbackList(Callback):
 
     def calls_others(self, *names: str) -> bool:
         """Whether one of these methods calls a function that is not this package's."""
-        names = (*names, *(name.replace("_train", "") for name in names if name.startswith("on_train_batch")))
-        found = [getattr(callback, name) for callback in self.callbacks for name in names]
-        return any(not str(getattr(function, "__module__", "")).startswith("pydtconv.") for function in found)
+        return any(_is_others(callback, *names) for callback in self.callbacks)
 
     @property
     def read_state(self) -> bool:
         """Whether a callback may read the optimizer's state at the end of an epoch."""
-        own = self.calls_others("on_epoch_end", "on_test_begin", "on_test_end", "on_epoch_begin", "on_train_end")
-        return own or any(callback.reads_state for callback in self.callbacks)
+        names = ("on_epoch_begin", "on_epoch_end", "on_test_begin", "on_test_end")
+        told = [(callback, callback.reads_state) for callback in self.callbacks]
+        return any(_is_others(callback, *names) if reads is None else reads for callback, reads in told)
 
     def _call(self, name: str, *arguments: Any) -> None:
         if name not in self._callers:
@@ -151,3 +150,10 @@ def _flat(callbacks: Any) -> list[Callback]:
 def _defines(callback: Callback, name: str) -> bool:
     """Whether a callback does anything in this method: its class defines it, or it is set on the object."""
     return name in vars(callback) or getattr(type(callback), name, None) is not getattr(Callback, name)
+
+
+def _is_others(callback: Callback, *names: str) -> bool:
+    """Whether one of its methods calls a function that is not this package's."""
+    names = (*names, *(name.replace("_train", "") for name in names if name.startswith("on_train_batch")))
+    found = [getattr(callback, name) for name in names]
+    return any(not str(getattr(function, "__module__", "")).startswith("pydtconv.") for function in found)

@@ -132,15 +132,15 @@ class FlatStep(ByVariable):
         """Whether the size of a step depends on norms of gradients."""
         return bool(self.clipnorm or self.global_clipnorm)
 
-    def check_shards(self, store: ParameterStore) -> None:
+    def check_shards(self, variables: Sequence[Variable]) -> None:
         """Raises NotImplementedError, by name, where a process cannot take the step of a part of variables alone."""
         kind, expected = type(self).__name__, "shard: expected an optimizer that updates each element by itself"
         if self.goes_by_variable:
             raise NotImplementedError(f"{kind}: {expected}, got one that updates whole variables")
         if self.has_own_apply:
             raise NotImplementedError(f"{kind}: {expected}, got one with an apply of its own")
-        if store.overwritten:
-            path = store.overwritten[0].path
+        path = next((variable.path for variable in variables if variable.overwrite_with_gradient), None)
+        if path is not None:
             raise NotImplementedError(f"{kind}: {expected}, got variable {path!r}, which its gradient overwrites")
 
     @property

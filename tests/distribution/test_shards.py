@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from pydtconv import cli, optimizers, replica
 from pydtconv.distribution.options import Options
 from tests.distribution import accumulated, shards
 from tests.distribution.ranks import needs_mpi, run_well
@@ -30,6 +31,40 @@ def test_options(given, told):
         Options(**given)
 
 
+def parts_of_plan(optimizer, **shared):
+    model = shards.network()
+    model.compile(optimizer, "sparse_categorical_crossentropy")
+    with replica.one_of(4, **shared):
+        plan = model.plan(8)
+    return plan, plan.parts()
+
+
+@pytest.mark.parametrize("steps", [None, 2])
+def test_plans_know_of_shards(steps):
+    given = {"use_ema": True, "gradient_accumulation_steps": steps}
+    plan, whole = parts_of_plan(optimizers.Adam(**given))
+    for shard in "optimizer", "gradients":
+        _, found = parts_of_plan(optimizers.Adam(**given), shard=shard)
+        accumulated = plan.trainable_bytes if steps and shard == "optimizer" else 0
+        assert found["optimizer slots"] == (whole["optimizer slots"] - accumulated) // 4 + accumulated
+        largest = max(tensor.spec.nbytes for tensor in plan.gradient_order)
+        kept = largest + (whole["gradients"] - largest) // 4
+        assert found["gradients"] == (kept if shard == "gradients" else whole["gradients"])
+    with pytest.raises(NotImplementedError, match="Lamb: shard: expected an optimizer that updates each element"):
+        parts_of_plan(optimizers.Lamb(), shard="optimizer")
+
+
+def test_the_plan_of_a_rank(capsys):
+    command = ["plan", "--model", "resnet20", "--optimizer", "adam", "--batch-size", "2"]
+    assert not cli.main([*command, "--shard", "optimizer", "--ranks", "2"])
+    lines = dict(line.split(":") for line in capsys.readouterr().out.splitlines() if line.endswith("MiB"))
+    assert float(lines["         optimizer slots"][:-3]) == pytest.approx(
+        float(lines["               gradients"][:-3]), abs=0.02
+    )
+    assert cli.main([*command, "--shard", "optimizer"])
+    assert "expected --shard and --ranks together, got --shard optimizer, --ranks None" in capsys.readouterr().err
+
+
 def loaded(path):
     with np.load(path) as found:
         return dict(found)
@@ -43,10 +78,16 @@ def outcomes(tmp_path_factory):
     return one, several
 
 
-pytestmark = [*needs_mpi, pytest.mark.slow]
+def on_ranks(test):
+    for mark in (*needs_mpi, pytest.mark.slow):
+        test = mark(test)
+    return test
+
+
 SHARDED = [way for way in shards.WAYS if "unsharded" not in way]
 
 
+@on_ranks
 @pytest.mark.parametrize("way", SHARDED)
 def test_bits_are_those_without_shards(outcomes, way):
     _, folder = outcomes
@@ -62,6 +103,7 @@ def test_bits_are_those_without_shards(outcomes, way):
                 np.testing.assert_array_equal(value, plain[key], err_msg=f"rank {rank}: {key}")
 
 
+@on_ranks
 @pytest.mark.parametrize("way", [way for way in SHARDED if "bfloat16" not in way])
 def test_results_are_those_of_one_process(outcomes, way):
     one, folder = loaded(outcomes[0] / "unsharded.0.npz"), outcomes[1]
@@ -70,6 +112,7 @@ def test_results_are_those_of_one_process(outcomes, way):
         np.testing.assert_allclose(value, one[key], rtol, atol, err_msg=key)
 
 
+@on_ranks
 def test_what_cannot_be_sharded_says_so(outcomes):
     for rank in range(RANKS):
         told = json.loads((outcomes[1] / f"optimizer.{rank}.json").read_text())
@@ -79,11 +122,13 @@ def test_what_cannot_be_sharded_says_so(outcomes):
     assert set(accumulated.NAMES) > WHOLE
 
 
+@on_ranks
 def test_state_of_a_rank_takes_its_part(outcomes):
     for rank in range(RANKS):
         assert 0.3 < json.loads((outcomes[1] / f"memory.{rank}.json").read_text()) < 0.37
 
 
+@on_ranks
 def test_checkpoints_resume_on_any_number_of_ranks(tmp_path):
     for epochs, ranks, way in (1, 3, "gradients, sent"), (2, 0, "unsharded"), (3, 2, "optimizer"):
         run_well(ranks, "shards", tmp_path, epochs, way)

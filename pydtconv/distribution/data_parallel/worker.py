@@ -57,6 +57,7 @@ class Worker(Strategy):
         self.options = options
         self.rank, self.size = self.world.rank, self.world.size
         self.shards = options.auto_shard_dataset
+        self.shard = options.shard
         self.departures = channels.departures
         self.small, self.large = channels.small, channels.large
         self.synchronizer = Synchronizer(channels.statistics)
@@ -164,7 +165,7 @@ class Worker(Strategy):
     def _shard(self, optimizer: Optimizer | None, memory: Memory, store: ParameterStore) -> None:
         """Raises NotImplementedError for an optimizer of which a process cannot have a part."""
         assert optimizer is not None
-        optimizer.check_shards(store)
+        optimizer.check_shards(store.variables)
         if store not in self._shards or not self._shards[store].are_of(optimizer):
             self._shards[store] = Shards(self._reduction(memory, store), optimizer, self.small)
 

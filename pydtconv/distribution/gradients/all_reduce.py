@@ -56,6 +56,9 @@ class AllReduce:
         """Starts to give each process all pieces of a slice, of which each has its own."""
         raise NotImplementedError
 
+    def rest(self) -> None:
+        """After the sums of a step: gives memory back that they alone need."""
+
     def blocks(self, part: slice, dtype: str) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Slices of a slice whose sum is done, each with its sum until the next one; None for that in `gradients`.
 
@@ -82,6 +85,9 @@ class MpiAllReduce(AllReduce):
     def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
         return _PieceSum(self, gradients, part, gradients[part])
 
+    def rest(self) -> None:
+        self.free.clear()
+
     def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
         return gathered(self.gather, numbers, pieces_of(part, self.gather.size))
 
@@ -100,21 +106,26 @@ def _counted(pieces: Sequence[slice]) -> tuple[list[int], list[int]]:
 
 
 class _PieceSum:
-    """The sum of this process's piece of a slice, under way: each process receives its piece of all others, and adds.
+    """The sum of this process's piece of a slice, under way: each process sends the others their pieces, and adds.
 
+    Messages between pairs: MPI's all-to-all sends to one after the other, and leaves links idle.
     sent: the slice as it is sent, in the gradients' numbers or as bfloat16; then the sum is rounded to that, too.
     """
 
     def __init__(self, backend: MpiAllReduce, gradients: np.ndarray, part: slice, sent: np.ndarray) -> None:
-        communicator = backend.communicator
-        pieces = pieces_of(part, communicator.size)
-        own = pieces[communicator.rank]
+        rank, size, comm = backend.communicator.rank, backend.communicator.size, backend.communicator.comm
+        pieces = pieces_of(part, size)
+        own = pieces[rank]
         self.backend, self.target, self._sent = backend, gradients[own], sent
-        self._rows = self._array((communicator.size, own.stop - own.start), sent.dtype)
-        size = self._rows.shape[1]
-        kind = communicator.mpi._typedict[sent.dtype.char]
-        into = [self._rows, [size] * communicator.size, [i * size for i in range(communicator.size)], kind]
-        self._request: Any = communicator.comm.Ialltoallv([sent, *_counted(pieces), kind], into)
+        self._rows = self._array((size, own.stop - own.start), sent.dtype)
+        others = [(rank + distance) % size for distance in range(1, size)]
+        self._requests = [comm.Irecv(self._rows[other], other) for other in reversed(others) if own.stop > own.start]
+        for other in (rank, *others):
+            piece = sent[pieces[other].start - part.start : pieces[other].stop - part.start]
+            if other == rank:
+                self._rows[rank] = piece
+            elif piece.size:
+                self._requests.append(comm.Isend(piece, other))
         self._done = False
 
     def _array(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
@@ -126,7 +137,7 @@ class _PieceSum:
         return self._memory[:size].reshape(shape)
 
     def Test(self) -> bool:
-        if not self._done and self._request.Test():
+        if not self._done and self.backend.communicator.mpi.Request.Testall(self._requests):
             if self._rows.dtype == self.target.dtype:
                 kernels.sum_rows(self._rows, self.target)
             else:

@@ -29,6 +29,8 @@ from pydtconv.support.lazy_zeros import forget
 
 #: buckets' worth of complete gradients that a process may hold where it has memory for its pieces alone
 _HELD = 2
+#: seconds of the link's work that are under way where what is received takes memory besides
+_SHARDED_SECONDS = 0.05
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Reduction:
         self.overlap = overlap
         self._progress = Progress(communicator, self._carry_on)
         self._lock = threading.Lock()
-        self._window = Window()
+        self._window = Window(_SHARDED_SECONDS) if shard else Window()
         self.set_buckets(bucket_bytes)
         self.step = 0
         self.check = False
@@ -294,6 +296,7 @@ class Reduction:
     def stop(self) -> None:
         """Nothing is carried on any more beside what this process does."""
         self._progress.end()
+        self.backend.rest()
 
     def told(self, index: int) -> str:
         """A bucket in words."""

@@ -11,9 +11,13 @@ _SECONDS = 0.5
 
 
 class Window:
-    """Two, or as many as the link carries in half a second, by how long those of the step before took."""
+    """Two, or as many as the link carries in some time, by how long those of the step before took.
 
-    def __init__(self) -> None:
+    seconds: half a second by default; less where those under way take memory.
+    """
+
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
         self._allowed = 0.0
         self._count = self._nbytes = 0
         self._begun = self._busy = 0.0
@@ -22,7 +26,7 @@ class Window:
     def begin(self) -> None:
         """Before a step; nothing is under way."""
         if self._busy:
-            self._allowed = _SECONDS * self._moved / self._busy
+            self._allowed = self._seconds * self._moved / self._busy
         self._busy, self._moved = 0.0, 0
 
     def allows(self, nbytes: int) -> bool:
