@@ -5,11 +5,8 @@ from __future__ import annotations
 #: why names are not there: (reason, {module: names})
 REASONS: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "Recurrent layers are not planned: pydtconv is for convolutional networks",
-        {
-            "keras.layers": "Bidirectional ConvLSTM1D ConvLSTM2D ConvLSTM3D GRU GRUCell LSTM LSTMCell RNN SimpleRNN "
-            "SimpleRNNCell StackedRNNCells"
-        },
+        "Recurrent layers of images are not written yet",
+        {"keras.layers": "ConvLSTM1D ConvLSTM2D ConvLSTM3D"},
     ),
     (
         "Text is not planned: make numbers of it in Python, which `Embedding` takes",

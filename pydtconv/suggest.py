@@ -16,13 +16,8 @@ INSTEAD = {
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",
-    **dict.fromkeys(
-        (
-            *("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "LSTMCell", "GRUCell", "SimpleRNNCell"),
-            *("StackedRNNCells", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"),
-        ),
-        "MultiHeadAttention, or Conv1D or Dense over a window: there are no recurrent layers",
-    ),
+    **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), "TimeDistributed convolutions and an LSTM"),
+    **dict.fromkeys(("CuDNNLSTM", "CuDNNGRU"), "LSTM and GRU, which take the place of both"),
 }
 
 

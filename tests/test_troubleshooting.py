@@ -54,7 +54,6 @@ RAISE = {
     "No headers of Python": set_up,
     "No GPU": lambda: keras.config.set_device("gpu"),
     "A name that does not exist": lambda: layers.Dens,
-    "Recurrent layers": lambda: layers.LSTM,
     "float16": lambda: keras.config.set_dtype_policy("mixed_float16"),
     "An optimizer or a metric by a wrong name": lambda: model().compile("adm"),
     "Another number of features": lambda: model().predict(np.ones((8, 5)), verbose=0),

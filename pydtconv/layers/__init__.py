@@ -5,6 +5,7 @@ from pydtconv.layers.attention import AdditiveAttention, Attention
 from pydtconv.layers.base.input_spec import InputSpec
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.objects import serialize as serialize
+from pydtconv.layers.bidirectional import Bidirectional
 from pydtconv.layers.convolution import (
     Conv1D,
     Conv2D,
@@ -142,6 +143,9 @@ from pydtconv.layers.preprocessing.policies import (
 from pydtconv.layers.preprocessing.spectrograms import MelSpectrogram, STFTSpectrogram
 from pydtconv.layers.preprocessing.windows import CenterCrop, RandomCrop, RandomFlip
 from pydtconv.layers.random_dropout import AlphaDropout, GaussianDropout
+from pydtconv.layers.recurrent import RNN, StackedRNNCells
+from pydtconv.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
+from pydtconv.layers.recurrent_layers import GRU, LSTM, SimpleRNN
 from pydtconv.layers.regularization import (
     ActivityRegularization,
     Dropout,
@@ -161,6 +165,9 @@ GroupQueryAttention = GroupedQueryAttention
 
 __all__ = [
     "ELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "Activation",
     "ActivityRegularization",
     "AdaptiveAveragePooling1D",
@@ -183,6 +190,7 @@ __all__ = [
     "AvgPool2D",
     "AvgPool3D",
     "BatchNormalization",
+    "Bidirectional",
     "CategoryEncoding",
     "CenterCrop",
     "Concatenate",
@@ -213,6 +221,7 @@ __all__ = [
     "Embedding",
     "Equalization",
     "Flatten",
+    "GRUCell",
     "GaussianDropout",
     "GaussianNoise",
     "GlobalAveragePooling1D",
@@ -237,6 +246,7 @@ __all__ = [
     "InputLayer",
     "InputSpec",
     "IntegerLookup",
+    "LSTMCell",
     "Lambda",
     "Layer",
     "LayerNormalization",
@@ -293,12 +303,15 @@ __all__ = [
     "SeparableConv2D",
     "SeparableConvolution1D",
     "SeparableConvolution2D",
+    "SimpleRNN",
+    "SimpleRNNCell",
     "Softmax",
     "Solarization",
     "SpatialDropout1D",
     "SpatialDropout2D",
     "SpatialDropout3D",
     "SpectralNormalization",
+    "StackedRNNCells",
     "StringLookup",
     "Subtract",
     "TimeDistributed",

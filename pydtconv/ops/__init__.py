@@ -21,6 +21,7 @@ from pydtconv.ops.loss_sums import *
 from pydtconv.ops.normalization import *
 from pydtconv.ops.pooling import *
 from pydtconv.ops.random import *
+from pydtconv.ops.recurrence import *
 from pydtconv.ops.reduction import *
 from pydtconv.ops.resize import *
 from pydtconv.ops.separable import *

@@ -155,7 +155,7 @@ MISSING = [
         "AttributeError",
         r"pydtconv has no keras.layers.Desne; the nearest it has: keras.layers.Dense",
     ),
-    ("from keras.layers import LSTM", "ImportError", r"pydtconv has no keras.layers.LSTM; instead use .* Dense"),
+    ("from keras.layers import CuDNNGRU", "ImportError", r"no keras.layers.CuDNNGRU; instead use LSTM and GRU"),
     ("import keras.src.layers", "ImportError", r"keras.src; instead use the public names of keras"),
     ("import keras.layers.core", "ImportError", r"pydtconv has no keras.layers.core"),
     ("import keras.graph", "ImportError", r"pydtconv has no keras.graph"),

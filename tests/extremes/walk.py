@@ -67,6 +67,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "MelSpectrogram": {"fft_length": 16, "sequence_stride": 8, "sequence_length": 16, "num_mel_bins": 6},
     "BatchNormalization": {"axis": -1},
     "RandomPosterization": {"factor": 4},
+    **{name: {"units": 3} for name in ("SimpleRNN", "LSTM", "GRU")},
 }
 PAIRS = ("Attention", "AdditiveAttention", "MultiHeadAttention", "Dot", "GroupQueryAttention", "GroupedQueryAttention")
 SEPARATE = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")
@@ -77,6 +78,7 @@ SHAPES: dict[str, Any] = {
     "Permute": (6, 3),
     "Reshape": (6, 3),
     "Masking": (6, 3),
+    **dict.fromkeys(("SimpleRNN", "LSTM", "GRU"), (6, 3)),
     "STFTSpectrogram": (40, 1),
     "MelSpectrogram": (64,),
     **{name: [(6, 4), (6, 4)] for name in PAIRS},
@@ -84,6 +86,7 @@ SHAPES: dict[str, Any] = {
 INTEGERS = ("CategoryEncoding", "Embedding", "ReversibleEmbedding", "IntegerLookup", "Hashing", "HashedCrossing")
 #: what is no layer, wraps one, or reads text or boxes
 LEFT_OUT = {"InputLayer", "InputSpec", "Lambda", "Layer", "MaxNumBoundingBoxes", "NumpyLayer", "Pipeline"}
+LEFT_OUT |= {"RNN", "Bidirectional", "StackedRNNCells", "SimpleRNNCell", "LSTMCell", "GRUCell"}
 LEFT_OUT |= {"SpectralNormalization", "StringLookup", "TimeDistributed", "Wrapper", "HashedCrossing"}
 
 

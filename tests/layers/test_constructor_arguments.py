@@ -15,7 +15,8 @@ from tests.real_keras import import_keras
 #: no layers, or layers that hold code or others; aliases are the classes that they name
 LEFT_OUT = {
     "InputSpec", "Layer", "NumpyLayer", "InputLayer", "Lambda", "Pipeline", "Wrapper", "TimeDistributed",
-    "SpectralNormalization", "GroupQueryAttention",
+    "SpectralNormalization", "GroupQueryAttention", "RNN", "Bidirectional", "StackedRNNCells", "SimpleRNNCell",
+    "LSTMCell", "GRUCell",
 }  # fmt: skip
 LAYERS = {
     name: cls
@@ -27,6 +28,7 @@ WORDS = ["a", "b", "c"]
 #: arguments and shapes of inputs of layers that are not in CASES
 MORE = {
     "ActivityRegularization": ({}, ((3, 4),)), "AlphaDropout": ({"rate": 0.5}, ((3, 4),)),
+    **{name: ({"units": 3}, ((2, 5, 4),)) for name in ("SimpleRNN", "LSTM", "GRU")},
     "CategoryEncoding": ({"num_tokens": 6}, INDICES), "Discretization": ({"bin_boundaries": [1.0, 3.0]}, INDICES),
     "Embedding": ({"input_dim": 6, "output_dim": 3}, INDICES), "GaussianDropout": ({"rate": 0.5}, ((3, 4),)),
     "HashedCrossing": ({"num_bins": 5}, ((2,), (2,))), "Hashing": ({"num_bins": 5}, INDICES),
@@ -66,12 +68,15 @@ VALUES = {
     "sequence_stride": 100, "sequence_length": 100, "tie_weights": False, "logit_soft_cap": 4.0,
     "reverse_dtype": "float64", "shared_axes": [1, 2], "mean": [1.0, 2, 3, 4], "variance": [4.0, 3, 2, 1],
     "size": 3, "num_bins": 3, "encoding": "utf-16", "oov_token": -5, "mask_token": 0, "vocabulary_dtype": "int32",
-    "rms_scaling": True,
+    "rms_scaling": True, "recurrent_activation": "hard_sigmoid", "unit_forget_bias": False, "recurrent_dropout": 0.5,
+    "return_sequences": True, "return_state": True, "go_backwards": True, "stateful": True, "unroll": True,
+    "reset_after": False, "use_cudnn": False,
 }  # fmt: skip
 ENDINGS = {"initializer": "random_normal", "regularizer": "l2", "constraint": "non_neg"}
 #: values of a layer's own, and what else they need
 OWN = {
     ("AdditiveAttention", "use_scale"): {"use_scale": False},
+    **{(name, "activation"): {"activation": "relu"} for name in ("SimpleRNN", "LSTM", "GRU")},
     ("BatchNormalization", "moving_variance_initializer"): {"moving_variance_initializer": "random_uniform"},
     ("BatchNormalization", "renorm_clipping"): {"renorm": True, "renorm_clipping": {"rmax": 3.0, "rmin": 0.3}},
     ("BatchNormalization", "renorm"): {"renorm": True},
@@ -119,7 +124,7 @@ REFUSED = {
 }  # fmt: skip
 #: arguments that a config does not have, in Keras neither; (layer, argument) where others have it
 NOT_IN_CONFIG = {
-    "weights", "flash_attention",
+    "weights", "flash_attention", "use_cudnn",
     ("StringLookup", "salt"), ("IntegerLookup", "salt"), ("StringLookup", "num_oov_indices"),
     ("Discretization", "num_bins"), ("ActivityRegularization", "activity_regularizer"), ("StringLookup", "idf_weights"),
     ("IntegerLookup", "oov_method"), ("IntegerLookup", "idf_weights"),
@@ -160,6 +165,7 @@ def variants_of(name):
 
 #: in our configs alone
 OURS_ALONE = {"MaxNumBoundingBoxes": {"fill_value"}, "CategoryEncoding": {"sparse"}, "RandomGrayscale": {"seed"}}
+OURS_ALONE["SimpleRNN"] = {"seed", "activity_regularizer"}
 
 
 def plain(value, others=None):

@@ -171,6 +171,8 @@ _MODELS = {
 }
 
 _DENSE = {"module": "keras.layers", "class_name": "Dense", "config": {"units": 3}, "registered_name": None}
+_GRU = {**_DENSE, "class_name": "GRU"}
+_GRU_CELL = {**_DENSE, "class_name": "GRUCell"}
 _RELU = {"module": "builtins", "class_name": "function", "config": "relu", "registered_name": "relu"}
 #: layers that have no case beside Keras, or several kinds of inputs
 _LAYERS: dict[str, tuple[dict[str, Any], tuple[tuple[int, ...], ...]]] = {
@@ -188,6 +190,9 @@ _LAYERS: dict[str, tuple[dict[str, Any], tuple[tuple[int, ...], ...]]] = {
     "Pipeline": ({"layers": [_DENSE, _DENSE]}, (VECTORS,)),
     "TimeDistributed": ({"layer": _DENSE}, (SEQUENCES,)),
     "SpectralNormalization": ({"layer": _DENSE}, (VECTORS,)),
+    **{name: ({"units": 3}, (SEQUENCES,)) for name in ("SimpleRNN", "LSTM", "GRU")},
+    "RNN": ({"cell": _GRU_CELL}, (SEQUENCES,)),
+    "Bidirectional": ({"layer": _GRU}, (SEQUENCES,)),
     "Wrapper": ({"layer": _DENSE}, (VECTORS,)),
     "GaussianDropout": ({"rate": 0.5}, (IMAGES,)),
     "AlphaDropout": ({"rate": 0.5}, (IMAGES,)),
@@ -207,7 +212,9 @@ _LAYERS: dict[str, tuple[dict[str, Any], tuple[tuple[int, ...], ...]]] = {
     "RandomZoom": ({"height_factor": 0.2}, (PICTURES,)),
 }
 #: no layers that a model could hold, or ones of the user's own code
-_NO_LAYERS = ("InputSpec", "Layer", "NumpyLayer", "Input")
+_NO_LAYERS = (
+    "InputSpec", "Layer", "NumpyLayer", "Input", "SimpleRNNCell", "LSTMCell", "GRUCell", "StackedRNNCells",
+)  # fmt: skip
 
 
 def _layers() -> Iterator[Member]:

@@ -177,7 +177,7 @@ def test_layers_take_other_numbers():
 @pytest.mark.parametrize(
     ("module", "name", "told"),
     [
-        (keras.layers, "LSTM", "no layers.LSTM; instead use"),
+        (keras.layers, "CuDNNLSTM", "no layers.CuDNNLSTM; instead use"),
         (keras.layers, "Conv2d", "layers.Conv2D"),
         (keras, "Sequental", "pydtconv.Sequential"),
         (keras.optimizers, "Adamm", "optimizers.Adam"),

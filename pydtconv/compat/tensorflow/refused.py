@@ -53,7 +53,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("text", "text is not planned: make numbers of it in Python, which Embedding takes"),
     ),
     "tensorflow.nn": (
-        ("RNNCell*", "there are no recurrent layers"),
+        ("RNNCell*", "keras.layers.RNN takes cells of its own kind, such as keras.layers.LSTMCell"),
         ("*_sampler compute_accidental_hits nce_loss sampled_softmax_loss", _SAMPLERS),
         ("embedding_lookup_sparse safe_embedding_lookup_sparse ctc_unique_labels", _SPARSE),
         ("depthwise_conv2d_backprop_*", "tf.GradientTape gives gradients of tf.nn.depthwise_conv2d"),

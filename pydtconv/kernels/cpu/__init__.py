@@ -25,6 +25,7 @@ from pydtconv.kernels.cpu import (  # noqa: F401
     numpy_functions,
     pooling,
     random,
+    recurrence,
     reduction,
     resize,
     separable,
