@@ -3,12 +3,15 @@
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pydtconv as keras
 from pydtconv import conv, layers, saving
+from pydtconv.engine import room
+from pydtconv.graph import Memory
 
 ROOT = Path(__file__).parent.parent
 #: heading and message
@@ -49,6 +52,10 @@ def read_code():
     saving.load_model("a.keras")
 
 
+def take_too_much():
+    room.check(SimpleNamespace(peak_bytes=1 << 60, parameter_bytes=0), Memory())
+
+
 RAISE = {
     "No compiler": set_up,
     "No headers of Python": set_up,
@@ -70,6 +77,7 @@ RAISE = {
         conv.ConvProblem(1, 8, 8, 3, 4, 5), "forward", "winograd"
     ),
     "A limit that is too small": lambda: model().fit(X, Y, memory_limit=10, verbose=0),
+    "A step that takes more than there is": take_too_much,
     "No folder to offload to": lambda: model().fit(X, Y, memory_limit="1GB", offload="none", verbose=0),
     "No such file": lambda: saving.load_model("none.keras"),
     "A damaged file": read_damage,
