@@ -5,10 +5,6 @@ from __future__ import annotations
 #: why names are not there: (reason, {module: names})
 REASONS: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "Recurrent layers of images are not written yet",
-        {"keras.layers": "ConvLSTM1D ConvLSTM2D ConvLSTM3D"},
-    ),
-    (
         "Text is not planned: make numbers of it in Python, which `Embedding` takes",
         {
             "keras.layers": "TextVectorization",

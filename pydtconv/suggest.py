@@ -16,7 +16,6 @@ INSTEAD = {
     "load_model": "Model.load_weights on a model built anew",
     "src": "the public names of keras (keras.src is private to Keras)",
     "wrappers": "a NumPy loop around Model.fit",
-    **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), "TimeDistributed convolutions and an LSTM"),
     **dict.fromkeys(("CuDNNLSTM", "CuDNNGRU"), "LSTM and GRU, which take the place of both"),
 }
 

@@ -6,6 +6,7 @@ from pydtconv.layers.base.input_spec import InputSpec
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.objects import serialize as serialize
 from pydtconv.layers.bidirectional import Bidirectional
+from pydtconv.layers.conv_lstm import ConvLSTM1D, ConvLSTM2D, ConvLSTM3D
 from pydtconv.layers.convolution import (
     Conv1D,
     Conv2D,
@@ -201,6 +202,9 @@ __all__ = [
     "Conv2DTranspose",
     "Conv3D",
     "Conv3DTranspose",
+    "ConvLSTM1D",
+    "ConvLSTM2D",
+    "ConvLSTM3D",
     "Convolution1D",
     "Convolution1DTranspose",
     "Convolution2D",

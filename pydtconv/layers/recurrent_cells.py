@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv import activations, initializers, ops
+import numpy as np
+
+from pydtconv import activations, ops
 from pydtconv.layers.base.arguments import given, positive
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.seeds import seed_of_call
@@ -33,6 +35,7 @@ class GatedCell(Layer):
     recurrent_activation: Any = activations.linear
     use_bias: bool
     reset_after = False
+    unit_forget_bias = False
     state_size: Any
     kernel: Any
     recurrent_kernel: Any
@@ -84,14 +87,26 @@ class GatedCell(Layer):
         """The inputs' part of all gates, (n, steps, ...) of a sequence, else (n, ...)."""
         x = ops.cast(x, self.compute_dtype)
         shape = (x.shape[0], 1, *x.shape[2:]) if sequence else x.shape
-        factors = self._pydt_factors(x, self.dropout, self.recurrent_dropout > 0, shape) if training else None
+        each_gate = self._pydt_masks_each_gate or self.recurrent_dropout > 0
+        factors = self._pydt_factors(x, self.dropout, each_gate, shape) if training else None
         if factors is None or len(factors) == 1:
             z = self._pydt_product(x if factors is None else x * factors[0], self.kernel, sequence)
         else:
             parts = zip(factors, ops.split(self.kernel, len(factors), axis=-1), strict=True)
-            z = ops.concatenate([self._pydt_product(x * f, kernel, sequence) for f, kernel in parts], axis=-1)
+            z = [self._pydt_product(x * f, kernel, sequence) for f, kernel in parts]
+            z = ops.concatenate(z, axis=self._pydt_axis)
         bias = self._pydt_biases[0]
-        return z if bias is None else ops.Bias()(z, bias)
+        return z if bias is None else self._pydt_add_bias_to(z, bias)
+
+    def _pydt_add_bias_to(self, z: Any, bias: Any) -> Any:
+        return ops.Bias()(z, bias)
+
+    @property
+    def _pydt_axis(self) -> int:
+        """The axis of channels, counted from the end."""
+        return -1
+
+    _pydt_masks_each_gate = False
 
     def _pydt_product(self, x: Any, kernel: Any, sequence: bool) -> Any:
         return ops.Dense()(x, kernel)
@@ -108,6 +123,22 @@ class GatedCell(Layer):
             self._pydt_cell, self.activation, self.recurrent_activation, z, states, self.recurrent_kernel,
             self._pydt_biases[1], factors,
         )  # fmt: skip
+
+    def _pydt_add_bias(self, shape: tuple[int, ...], units: int) -> Any:
+        """The bias, with ones for the forget gate of four where the cell wants them."""
+        initializer = self.bias_initializer
+
+        def make(_: Any, dtype: Any = None) -> Any:
+            parts = [initializer((count,), dtype=dtype) for count in (units, 2 * units)]
+            return np.concatenate([parts[0], np.ones(units, dtype), parts[1]])
+
+        return self.add_weight(
+            shape,
+            make if self.unit_forget_bias else initializer,
+            regularizer=self.bias_regularizer,
+            constraint=self.bias_constraint,
+            name="bias",
+        )
 
     def call(self, inputs: Any, states: Any, training: bool = False) -> Any:
         """The output (n, units) and the states after a step, for inputs (n, features)."""
@@ -132,7 +163,7 @@ class UnitsCell(GatedCell):
         kwargs = {name: arguments.pop(name) for name in ("name", "dtype", "trainable") if name in arguments}
         self.implementation = arguments.pop("implementation", 2)
         units, rest = arguments.pop("units"), arguments
-        own = {name: rest.pop(name) for name in tuple(rest) if name in _ARGUMENTS}
+        own = {name: rest.pop(name) for name in tuple(rest) if name in CELL_ARGUMENTS}
         super().__init__(**kwargs, **rest)
         self.units = positive(type(self).__name__, "units", units)
         self._pydt_keep(own)
@@ -157,24 +188,7 @@ class UnitsCell(GatedCell):
         self.recurrent_kernel = self._pydt_add_kept("recurrent_kernel", (self.units, width))
         self.bias = None
         if self.use_bias:
-            self.bias = self._pydt_add_bias((2, width) if self.reset_after else (width,))
-
-    def _pydt_add_bias(self, shape: tuple[int, ...]) -> Any:
-        return self._pydt_add_kept("bias", shape)
-
-
-def with_forget_bias(cell: Any, units: int) -> Any:
-    """The initializer of a bias of four gates, with ones for the forget gate where the cell wants them."""
-    initializer = cell.bias_initializer
-    if not cell.unit_forget_bias:
-        return initializer
-
-    def make(shape: Any, dtype: Any = None) -> Any:
-        ones = initializers.get("ones")((units,), dtype=dtype)
-        parts = [initializer((units,), dtype=dtype), ones, initializer((2 * units,), dtype=dtype)]
-        return ops.concatenate(parts, axis=0)
-
-    return make
+            self.bias = self._pydt_add_bias((2, width) if self.reset_after else (width,), self.units)
 
 
 @builtin
@@ -241,15 +255,6 @@ class LSTMCell(UnitsCell):
 
     _pydt_cell = "lstm"
 
-    def _pydt_add_bias(self, shape: tuple[int, ...]) -> Any:
-        return self.add_weight(
-            shape,
-            with_forget_bias(self, self.units),
-            regularizer=self.bias_regularizer,
-            constraint=self.bias_constraint,
-            name="bias",
-        )
-
 
 @builtin
 class GRUCell(UnitsCell):
@@ -291,7 +296,7 @@ class GRUCell(UnitsCell):
 
 
 #: arguments of all cells
-_ARGUMENTS = (
+CELL_ARGUMENTS = (
     "activation", "recurrent_activation", "use_bias", "kernel_initializer", "recurrent_initializer",
     "bias_initializer", "kernel_regularizer", "recurrent_regularizer", "bias_regularizer", "kernel_constraint",
     "recurrent_constraint", "bias_constraint", "dropout", "recurrent_dropout", "seed",

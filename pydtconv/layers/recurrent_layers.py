@@ -21,10 +21,10 @@ class OfCell(RNN):
     _pydt_cell_class: ClassVar[Any]
     _pydt_cell_name: ClassVar[str]
 
-    def _pydt_start(self, named: dict[str, Any], kwargs: dict[str, Any]) -> None:
-        """named: the arguments of the constructor, kwargs: the others."""
-        of_layer = {name: named.pop(name) for name in _OF_LAYER}
-        cudnn = named.pop("use_cudnn", "auto")
+    def _pydt_start(self, own: dict[str, Any], kwargs: dict[str, Any]) -> None:
+        """own: the arguments of the constructor, kwargs: the others."""
+        of_layer = {name: own.pop(name) for name in _OF_LAYER if name in own}
+        cudnn = own.pop("use_cudnn", "auto")
         if cudnn not in ("auto", True, False):
             raise ValueError(f"{type(self).__name__}: use_cudnn: expected 'auto', True or False, got {cudnn!r}")
         if cudnn is True:
@@ -32,9 +32,9 @@ class OfCell(RNN):
                 f"{type(self).__name__}: use_cudnn: expected 'auto' or False, got True: layers run on CPUs"
             )
         if "implementation" in kwargs:
-            named["implementation"] = kwargs.pop("implementation")
+            own["implementation"] = kwargs.pop("implementation")
         shared = {name: kwargs[name] for name in ("dtype", "trainable") if kwargs.get(name) is not None}
-        cell = self._pydt_cell_class(**named, **shared, name=self._pydt_cell_name)
+        cell = self._pydt_cell_class(**own, **shared, name=self._pydt_cell_name)
         super().__init__(cell, **of_layer, **kwargs)
 
     use_cudnn = "auto"
@@ -51,7 +51,7 @@ def with_arguments_of_cell(cls: Any) -> Any:
     return cls
 
 
-def _named(names: dict[str, Any]) -> dict[str, Any]:
+def named(names: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a constructor whose `locals()` these are, without those in its kwargs."""
     return given(names | {"kwargs": {}})
 
@@ -88,7 +88,7 @@ class SimpleRNN(OfCell):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        self._pydt_start(_named(locals()), kwargs)
+        self._pydt_start(named(locals()), kwargs)
         self.input_spec = InputSpec(ndim=3)
 
 
@@ -127,7 +127,7 @@ class LSTM(OfCell):
         use_cudnn: Any = "auto",
         **kwargs: Any,
     ) -> None:
-        self._pydt_start(_named(locals()), kwargs)
+        self._pydt_start(named(locals()), kwargs)
         self.input_spec = InputSpec(ndim=3)
 
 
@@ -166,5 +166,5 @@ class GRU(OfCell):
         use_cudnn: Any = "auto",
         **kwargs: Any,
     ) -> None:
-        self._pydt_start(_named(locals()), kwargs)
+        self._pydt_start(named(locals()), kwargs)
         self.input_spec = InputSpec(ndim=3)

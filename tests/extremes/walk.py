@@ -68,6 +68,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "BatchNormalization": {"axis": -1},
     "RandomPosterization": {"factor": 4},
     **{name: {"units": 3} for name in ("SimpleRNN", "LSTM", "GRU")},
+    **{f"ConvLSTM{rank}D": {"filters": 2, "kernel_size": 2} for rank in (1, 2, 3)},
 }
 PAIRS = ("Attention", "AdditiveAttention", "MultiHeadAttention", "Dot", "GroupQueryAttention", "GroupedQueryAttention")
 SEPARATE = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")
@@ -79,6 +80,7 @@ SHAPES: dict[str, Any] = {
     "Reshape": (6, 3),
     "Masking": (6, 3),
     **dict.fromkeys(("SimpleRNN", "LSTM", "GRU"), (6, 3)),
+    **{f"ConvLSTM{rank}D": (3, *[4] * rank, 2) for rank in (1, 2, 3)},
     "STFTSpectrogram": (40, 1),
     "MelSpectrogram": (64,),
     **{name: [(6, 4), (6, 4)] for name in PAIRS},

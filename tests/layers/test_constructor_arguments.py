@@ -29,6 +29,7 @@ WORDS = ["a", "b", "c"]
 MORE = {
     "ActivityRegularization": ({}, ((3, 4),)), "AlphaDropout": ({"rate": 0.5}, ((3, 4),)),
     **{name: ({"units": 3}, ((2, 5, 4),)) for name in ("SimpleRNN", "LSTM", "GRU")},
+    **{f"ConvLSTM{n}D": ({"filters": 2, "kernel_size": 3}, ((2, 3, *[8] * n, 2),)) for n in (1, 2, 3)},
     "CategoryEncoding": ({"num_tokens": 6}, INDICES), "Discretization": ({"bin_boundaries": [1.0, 3.0]}, INDICES),
     "Embedding": ({"input_dim": 6, "output_dim": 3}, INDICES), "GaussianDropout": ({"rate": 0.5}, ((3, 4),)),
     "HashedCrossing": ({"num_bins": 5}, ((2,), (2,))), "Hashing": ({"num_bins": 5}, INDICES),
@@ -77,6 +78,7 @@ ENDINGS = {"initializer": "random_normal", "regularizer": "l2", "constraint": "n
 OWN = {
     ("AdditiveAttention", "use_scale"): {"use_scale": False},
     **{(name, "activation"): {"activation": "relu"} for name in ("SimpleRNN", "LSTM", "GRU")},
+    **{(f"ConvLSTM{n}D", "activation"): {"activation": "relu"} for n in (1, 2, 3)},
     ("BatchNormalization", "moving_variance_initializer"): {"moving_variance_initializer": "random_uniform"},
     ("BatchNormalization", "renorm_clipping"): {"renorm": True, "renorm_clipping": {"rmax": 3.0, "rmin": 0.3}},
     ("BatchNormalization", "renorm"): {"renorm": True},

@@ -73,6 +73,58 @@ def branches(k, kind, masked):
     return every + [of.RNN(stack, **options) for stack in stacks for options in OPTIONS[:2]]
 
 
+#: of a convolutional LSTM, on videos that are made of the sequences
+VIDEOS = [
+    {"strides": 2, "padding": "same", "return_sequences": True},
+    {"dilation_rate": 2, "return_state": True, "go_backwards": True, "recurrent_activation": "hard_sigmoid"},
+    {"data_format": "channels_first", "return_sequences": True, "unit_forget_bias": False, "use_bias": False},
+]
+
+
+def videos(k, rank):
+    """A model with an output for each way of a convolutional LSTM, on sequences (n, steps, places * 2)."""
+    places = {1: (9,), 2: (5, 6), 3: (5, 5, 5)}[rank]
+    x = k.Input((2, *places, 2))
+    channels_first = k.layers.Permute((1, rank + 2, *range(2, rank + 2)))(x)
+    outputs = []
+    for options in VIDEOS:
+        y = getattr(k.layers, f"ConvLSTM{rank}D")(2, 3, **options)(channels_first if "data_format" in options else x)
+        outputs += y if isinstance(y, (tuple, list)) else [y]
+    return k.Model(x, outputs)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutional_as_keras(rank, tmp_path):
+    keras = import_keras()
+    ours, theirs = videos(pydtconv, rank), videos(keras, rank)
+    x = np.random.default_rng(rank).normal(size=(2, *ours.input_shape[1:])).astype("float32")
+    same_after_training(ours, theirs, x)
+    ours.save(tmp_path / "ours.keras")
+    again = keras.saving.load_model(tmp_path / "ours.keras")
+    for found, expected in zip(again.predict(x, verbose=0), ours.predict(x, verbose=0), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def same_after_training(ours, theirs, x):
+    """Compares outputs of equal weights, and weights and losses after steps of training."""
+    keras = import_keras()
+    assert [w.shape for w in ours.weights] == [tuple(w.shape) for w in theirs.weights]
+    assert [w.name for w in ours.weights] == [w.name for w in theirs.weights]
+    ours.set_weights(theirs.get_weights())
+    y = theirs.predict(x, verbose=0)
+    assert [each.shape[1:] for each in y] == [tuple(shape[1:]) for shape in ours.output_shape]
+    targets = [np.ones_like(each) for each in y]
+    for k, each in ((pydtconv, ours), (keras, theirs)):
+        each.compile(k.optimizers.SGD(0.1, momentum=0.9), ["mse"] * len(y))
+    for found, expected in zip(ours.predict(x, verbose=0), y, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    for _ in range(3):
+        loss, expected = (each.train_on_batch(x, targets) for each in (ours, theirs))
+        np.testing.assert_allclose(np.ravel(loss)[0], np.ravel(expected)[0], rtol=1e-5)
+    for w, found, expected in zip(ours.weights, ours.get_weights(), theirs.get_weights(), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=w.path)
+
+
 def model(k, kind, masked):
     """A model with an output for each branch and each of its states."""
     x, state = k.Input((STEPS, FEATURES)), k.Input((UNITS,))
@@ -96,26 +148,7 @@ def model(k, kind, masked):
 @pytest.mark.parametrize("kind", [*KINDS, "Bidirectional", "RNN"])
 def test_as_keras(kind, masked):
     keras = import_keras()
-    ours, theirs = model(pydtconv, kind, masked), model(keras, kind, masked)
-    assert [w.shape for w in ours.weights] == [tuple(w.shape) for w in theirs.weights]
-    assert [w.name for w in ours.weights] == [w.name for w in theirs.weights]
-    ours.set_weights(theirs.get_weights())
-    y = theirs.predict([X, STATE], verbose=0)
-    assert [each.shape[1:] for each in y] == [tuple(shape[1:]) for shape in ours.output_shape]
-    targets = [np.ones_like(each) for each in y]
-    for each in (ours, theirs):
-        each.compile(each_optimizer(pydtconv if each is ours else keras), ["mse"] * len(y))
-    for found, expected in zip(ours.predict([X, STATE], verbose=0), y, strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-    for _ in range(3):
-        loss, expected = (each.train_on_batch([X, STATE], targets) for each in (ours, theirs))
-        np.testing.assert_allclose(np.ravel(loss)[0], np.ravel(expected)[0], rtol=1e-5)
-    for w, found, expected in zip(ours.weights, ours.get_weights(), theirs.get_weights(), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=w.path)
-
-
-def each_optimizer(k):
-    return k.optimizers.SGD(0.1, momentum=0.9)
+    same_after_training(model(pydtconv, kind, masked), model(keras, kind, masked), [X, STATE])
 
 
 def text_model(k):

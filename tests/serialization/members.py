@@ -191,6 +191,7 @@ _LAYERS: dict[str, tuple[dict[str, Any], tuple[tuple[int, ...], ...]]] = {
     "TimeDistributed": ({"layer": _DENSE}, (SEQUENCES,)),
     "SpectralNormalization": ({"layer": _DENSE}, (VECTORS,)),
     **{name: ({"units": 3}, (SEQUENCES,)) for name in ("SimpleRNN", "LSTM", "GRU")},
+    **{f"ConvLSTM{rank}D": ({"filters": 2, "kernel_size": 3}, ((3, *[5] * rank, 2),)) for rank in (1, 2, 3)},
     "RNN": ({"cell": _GRU_CELL}, (SEQUENCES,)),
     "Bidirectional": ({"layer": _GRU}, (SEQUENCES,)),
     "Wrapper": ({"layer": _DENSE}, (VECTORS,)),
