@@ -52,7 +52,7 @@ class Recurrence(Op):
 
     dense: ClassVar[bool] = True
     accumulates: ClassVar[tuple[int, ...]] = (1,)
-    lacks: ClassVar[Reasons] = {"gpu": "recurrent networks train on CPUs", "onnx": "not written yet"}
+    lacks: ClassVar[Reasons] = {"gpu": "recurrent networks train on CPUs"}
 
     def __post_init__(self) -> None:
         if self.cell not in GATES:

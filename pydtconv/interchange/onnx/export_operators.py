@@ -166,6 +166,81 @@ def _attention(w: Writer, node: Node) -> None:
     w.set(node.outputs[0], w.transposed(y, (0, 2, 1, 3)))
 
 
+#: ONNX's activations of recurrent operators, by ours
+_RECURRENT = {"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu"}
+
+
+def _products(w: Writer, z: Tensor, columns: np.ndarray) -> tuple[str, str, str | None]:
+    """x, weights and bias of z = x weights + bias: those of a dense layer, or z itself and the identity.
+
+    What the dense layer has written is taken back where nothing else reads it.
+    """
+    bias = z.node.inputs[1] if z.node is not None and isinstance(z.node.op, ops.Bias) else None
+    product = z if bias is None else z.node.inputs[0]  # type: ignore[union-attr]
+    dense = product.node
+    in_order = bool((columns == np.arange(len(columns))).all())
+    known = bias is None or in_order or w.array_of(bias) is not None
+    alone = w.readers[z] == 1 and w.readers[product] == 1
+    plain = dense is not None and isinstance(dense.op, ops.Dense) and dense.op.activation is None
+    if not (plain and known and alone) or len(dense.inputs) != 2 or w.array_of(dense.inputs[1]) is None:  # type: ignore[union-attr]
+        eye = np.eye(len(columns), dtype=real(z.dtype))
+        return w.value(z), w.constant(eye[None, columns]), None
+    for tensor in {z, product}:
+        w.nodes.remove(w.maker(w.value(tensor)))
+    own = None
+    if bias is not None:
+        own = w.value(bias) if in_order else w.weights(bias, lambda array: array[columns])
+    kernel = w.weights(dense.inputs[1], lambda array: array[:, columns].T[None])  # type: ignore[union-attr]
+    return w.value(dense.inputs[0]), str(kernel), own  # type: ignore[union-attr]
+
+
+@row(ops.Recurrence)
+def _recurrence(w: Writer, node: Node) -> None:
+    """One of ONNX's operators, with the products of the inputs."""
+    op = node.op
+    assert isinstance(op, ops.Recurrence)
+    given = dict(zip(op.places, node.inputs, strict=True))
+    unknown = {op.state_activation, op.gate_activation} - _RECURRENT.keys()
+    if "mask" in given or unknown:
+        what = "a mask" if "mask" in given else f"the activation {min(unknown)}"
+        raise ValueError(f"export: recurrent layers with {what} have no ONNX operator")
+    z, units = given["z"], given["w"].shape[0] or 0
+    kind, order = {"simple": ("RNN", [0]), "lstm": ("LSTM", [0, 3, 1, 2])}.get(op.cell, ("GRU", [0, 1, 2]))
+    width = len(order) * units
+    columns = np.concatenate([np.arange(gate * units, (gate + 1) * units) for gate in order])
+    dtype = real(z.dtype)
+    weights = w.weights(given["w"], lambda array: array[:, columns].T[None])
+    if weights is None:
+        raise ValueError("export: recurrent layers whose weights are computed have no ONNX operator")
+    x, kernel, own = _products(w, z, columns)
+    names = [w.transposed(x, (1, 0, 2)), kernel, weights]
+    zeros = w.constant(np.zeros(width, dtype))
+    parts = [own or zeros, w.value(given["b"]) if "b" in given else zeros]
+    bias = w.reshaped(w.emit("Concat", *parts, axis=0), (1, 2 * width)) if own or "b" in given else ""
+    states = [w.emit("Unsqueeze", w.value(given[name]), w.integers([0])) for name in ("h0", "c0") if name in given]
+    names += [bias, "", *states] if states else [bias] if bias else []
+    activations = [op.state_activation] if kind == "RNN" else [op.gate_activation, op.state_activation]
+    activations += [op.state_activation] * (kind == "LSTM")
+    y, *last = w.emit(
+        kind,
+        *names,
+        outputs=2 + (kind == "LSTM"),
+        hidden_size=units,
+        direction="reverse" if op.backwards else "forward",
+        activations=[_RECURRENT[each] for each in activations],
+        linear_before_reset=int(op.cell == "gru") if kind == "GRU" else None,
+    )
+    last = [w.emit("Squeeze", name, w.integers([0])) for name in last]
+    if op.sequences:
+        y = w.transposed(w.emit("Squeeze", y, w.integers([1])), (1, 0, 2))
+        if op.backwards:
+            ends = w.integers([-1]), w.integers([np.iinfo("int64").min]), w.integers([1]), w.integers([-1])
+            y = w.emit("Slice", y, *ends)
+    w.set(node.outputs[0], y if op.sequences else last[0])
+    for tensor, name in zip(node.outputs[1:], last, strict=True):
+        w.set(tensor, name)
+
+
 # normalization, softmax
 
 

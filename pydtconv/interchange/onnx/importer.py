@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.files.reading import BadFileError, unpacked_limit
-from pydtconv.interchange.onnx import import_functions, import_layers, import_rearranging
+from pydtconv.interchange.onnx import import_functions, import_layers, import_rearranging, import_recurrent
 from pydtconv.interchange.onnx.call import ROWS, Builder, Call, check_size, is_symbolic
 from pydtconv.interchange.onnx.constants import compute
 from pydtconv.interchange.onnx.export_functions import TYPES
@@ -22,7 +22,7 @@ from pydtconv.layers.input_layer import Input
 from pydtconv.serialization.budget import limited_memory
 
 #: what enters rows into the table
-TABLES = (import_functions, import_layers, import_rearranging)
+TABLES = (import_functions, import_layers, import_rearranging, import_recurrent)
 #: operators that take shapes and places: these may follow the batch
 _SHAPED = ("Expand", "Pad", "Reshape", "Resize", "Slice", "Split", "Tile", "Upsample")
 #: element types of whole numbers
