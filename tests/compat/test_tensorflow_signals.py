@@ -19,9 +19,12 @@ def test_spectra_of_windows(tf):
     assert np.all(mel.max(0) > 0.4)
 
 
-def test_sounds_are_written_and_read(tf):
+def test_sounds_are_written_and_read(tf, tmp_path):
     x = np.linspace(-0.9, 0.9, 50, dtype="float32")[:, None]
     found, rate = tf.audio.decode_wav(tf.audio.encode_wav(x, 16000), desired_channels=2, desired_samples=60)
     assert (found.shape, int(rate)) == ((60, 2), 16000)
     np.testing.assert_allclose(found[:50], np.repeat(x, 2, axis=1), atol=1e-4)
     assert not np.any(found[50:])
+    (tmp_path / "sound.wav").write_bytes(tf.audio.encode_wav(x, 16000))
+    again, _ = tf.audio.decode_wav(tf.io.read_file(str(tmp_path / "sound.wav")), 2, 60)
+    np.testing.assert_array_equal(again, found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv.compat.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.arrays import array, bytes_of, name_of
 
 
 def hann_window(window_length: int, periodic: bool = True, dtype: Any = "float32", name: str | None = None) -> Any:
@@ -104,10 +104,10 @@ def linear_to_mel_weight_matrix(
 
 
 def decode_wav(
-    contents: bytes, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
+    contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> tuple[Any, Any]:
     """The samples (n, channels) from -1 to 1 of a WAV file of 16 bits, and their rate."""
-    with wave.open(io.BytesIO(contents)) as file:
+    with wave.open(io.BytesIO(bytes_of(contents))) as file:
         if file.getsampwidth() != 2:
             raise ValueError(f"decode_wav: expected samples of 16 bits, got {8 * file.getsampwidth()}")
         rate, channels = file.getframerate(), file.getnchannels()
