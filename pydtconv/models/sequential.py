@@ -101,7 +101,10 @@ class Sequential(Model):
             return
         if input_shape is None or not self._pydt_layers:
             raise ValueError(f"Sequential.build: the model {self.name!r} needs layers and an input shape")
-        object.__setattr__(self, "_pydt_input_layer", InputLayer(batch_shape=tuple(input_shape)))
+        self._pydt_build_for(input_shape)
+
+    def _pydt_build_for(self, input_shape: Any, dtype: str | None = None) -> None:
+        object.__setattr__(self, "_pydt_input_layer", InputLayer(batch_shape=tuple(input_shape), dtype=dtype))
         assert self._pydt_input_layer is not None
         self._pydt_build_on(self._pydt_input_layer.output)
 
@@ -112,7 +115,11 @@ class Sequential(Model):
             return
         if not hasattr(x, "shape"):
             raise ValueError(f"{type(self).__name__} {self.name!r}: expected a tensor, got {x!r}")
-        self.build((None, *x.shape[1:]))
+        shape = (None, *x.shape[1:])
+        if type(self).build is Sequential.build and self._pydt_layers and not self._pydt_layers[0].autocast:
+            self._pydt_build_for(shape, "int64" if str(x.dtype) == "int64" else None)  # fingerprints keep all bits
+        else:
+            self.build(shape)
 
     def _pydt_input_dtypes(self, inputs: Any) -> list[str | None]:
         """Images are floats where an Input does not say otherwise; what a dict holds besides stays what it is."""

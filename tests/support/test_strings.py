@@ -39,6 +39,20 @@ def test_a_lookup_in_a_model_is_that_of_arrays(options, kind):
     np.testing.assert_array_equal(model.predict(iter([(given[:1],), (given[1:],)]), verbose=0), expected)
 
 
+def test_an_encoder_of_strings_inside_of_a_model():
+    word = keras.Input((), dtype="string")
+    lookup = layers.StringLookup(vocabulary=WORDS, num_oov_indices=1)
+    encoder = keras.Sequential([lookup, layers.Embedding(8, 3)])
+    model = keras.Model(word, encoder(word))
+    np.testing.assert_array_equal(model.predict(GIVEN[:, 0], verbose=0), encoder.layers[1](lookup(GIVEN[:, 0])))
+
+
+def test_strings_cast_to_strings():
+    assert keras.ops.cast(GIVEN, "string") is GIVEN
+    with pytest.raises(TypeError, match="dtype"):
+        keras.ops.cast(np.ones(3), "string")
+
+
 def test_a_model_of_strings_and_numbers_trains_and_is_saved(tmp_path):
     word, number = keras.Input((), dtype="string", name="word"), keras.Input((1,), name="number")
     x = layers.Embedding(8, 3)(layers.StringLookup(vocabulary=WORDS)(word))

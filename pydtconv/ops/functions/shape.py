@@ -18,6 +18,7 @@ from pydtconv.ops.reduction import Axes
 from pydtconv.ops.resize import Pad
 from pydtconv.ops.shape import Cast, Concatenate, Reshape, Slice, Transpose
 from pydtconv.ops.table_op import TableOp
+from pydtconv.support.strings import are_strings
 
 __all__ = exported(
     numpy="concatenate expand_dims get_item moveaxis pad ravel reshape split squeeze stack swapaxes transpose",
@@ -221,7 +222,9 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
 
 
 def cast(x: Any, dtype: str) -> Any:
-    """x in another dtype."""
+    """x in another dtype; strings stay strings."""
+    if isinstance(dtype, str) and dtype == "string" and not is_symbolic(x) and are_strings(np.asarray(x)):
+        return x
     x, name = x if is_symbolic(x) else np.asarray(x), dtypes.name_of(dtype)
     if str(x.dtype) == name:
         return x
