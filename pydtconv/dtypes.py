@@ -40,7 +40,7 @@ def name_of(dtype: Any) -> str:
     Raises TypeError for what is none of numbers: memory of other dtypes (object, text) is not safe to compute with.
     """
     if isinstance(dtype, str) and dtype in _IN_MEMORY:
-        return dtype
+        return str(dtype)  # of a class of names the name itself
     if isinstance(dtype, np.dtype) and dtype in _NAMES:
         return _NAMES[dtype]
     if getattr(dtype, "name", getattr(dtype, "__name__", None)) == BFLOAT16:

@@ -106,6 +106,7 @@ RECORDED = {
     "tf.as_dtype('nothing')": 'raises',
     '{tf.float32: 1}[tf.constant(1.0).dtype]': 1,
     'tf.constant([1.0]).dtype in (tf.float32, tf.float64)': True,
+    '[tf.constant([1.0]).dtype is tf.float32, tf.Variable(1).dtype == tf.int32]': [True, True],
     'tf.constant([1.0]).dtype.as_numpy_dtype.__name__': 'float32',
     "repr(tf.constant('a').dtype)": 'tf.string',
     'repr(tf.TensorShape([None, 2]))': 'TensorShape([None, 2])',

@@ -97,6 +97,7 @@ EXPRESSIONS = {
         tf.as_dtype('nothing')
         {tf.float32: 1}[tf.constant(1.0).dtype]
         tf.constant([1.0]).dtype in (tf.float32, tf.float64)
+        [tf.constant([1.0]).dtype is tf.float32, tf.Variable(1).dtype == tf.int32]
         tf.constant([1.0]).dtype.as_numpy_dtype.__name__
         repr(tf.constant('a').dtype)
         repr(tf.TensorShape([None, 2]))

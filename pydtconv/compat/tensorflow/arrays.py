@@ -289,4 +289,4 @@ def is_text(value: Any) -> bool:
 
 def name_of(dtype: Any) -> str:
     """The name of a dtype."""
-    return dtype if isinstance(dtype, str) else as_dtype(dtype)
+    return dtype if type(dtype) is str else as_dtype(dtype).name

@@ -171,7 +171,9 @@ def _known(value: Any) -> DType:
     if value is int:
         return DType("int32")
     found = np.dtype(value)
-    return _known("string") if found.kind in "OSU" else DType(found.name)
+    if found.kind in "OSU":
+        return _known("string")
+    return _known(found.name) if found.name in NAMES else DType(found.name)
 
 
 def table() -> dict[str, Any]:

@@ -181,6 +181,10 @@ class TFRecordWriter:
             self._file.write(self._stream.flush())
         self._file.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_stream"):  # the file was opened
+            self.close()
+
     def __enter__(self) -> TFRecordWriter:
         return self
 
