@@ -65,6 +65,14 @@ def mode_of_normalization(value: Any) -> dict[str, Any]:
     return {}
 
 
+def forget_bias(value: Any) -> dict[str, Any]:
+    """Of ones or zeros, as unit_forget_bias.  Raises ValueError for other initializers."""
+    known = {"one": True, "ones": True, "zero": False, "zeros": False}
+    if value not in known:
+        raise ValueError(f"forget_bias_init: expected 'one' or 'zero', got {value!r}: use bias_initializer")
+    return {"unit_forget_bias": known[value]}
+
+
 def sides(value: Any) -> dict[str, Any]:
     """ZeroPadding2D's dict of sides."""
     if not isinstance(value, dict):
@@ -94,6 +102,15 @@ _IMAGES: Rows = {**_CONVOLUTION, **_ROWS_COLUMNS}
 _POOLING: Rows = {"border_mode": "padding", **_ORDERED}
 _POOLING_1D: Rows = {"pool_length": "pool_size", "stride": "strides", "border_mode": "padding"}
 _RATE: Rows = {"p": "rate"}
+
+_STEPS: Rows = {
+    "inner_init": initial("recurrent_initializer"), "U_regularizer": "recurrent_regularizer",
+    "dropout_W": "dropout", "dropout_U": "recurrent_dropout", "consume_less": dropped, "implementation": dropped,
+    **_KERNEL,
+}  # fmt: skip
+_RECURRENT: Rows = {"output_dim": "units", **_SEQUENCE, **_STEPS}
+_GATES: Rows = {"inner_activation": "recurrent_activation"}
+_FORGET: Rows = {"forget_bias_init": forget_bias}
 
 #: old arguments of layers
 LAYERS: dict[str, Rows] = {
@@ -138,6 +155,10 @@ LAYERS: dict[str, Rows] = {
     "ZeroPadding2D": {"padding": sides, **_ORDERED},
     "ZeroPadding3D": _ORDERED,
     "InputLayer": {"input_dtype": "dtype"},
+    "SimpleRNN": _RECURRENT,
+    "GRU": {**_RECURRENT, **_GATES},
+    "LSTM": {**_RECURRENT, **_GATES, **_FORGET},
+    "ConvLSTM2D": {**_IMAGES, **_STEPS, **_GATES, **_FORGET},
 }  # fmt: skip
 
 

@@ -91,7 +91,7 @@ OLD_CLASSES = {
     "Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution3D": "Conv3D", "AtrousConvolution1D": "Conv1D",
     "AtrousConvolution2D": "Conv2D", "AtrousConv2D": "Conv2D", "AtrousConv1D": "Conv1D",
     "Deconvolution2D": "Conv2DTranspose", "Deconv2D": "Conv2DTranspose", "SeparableConvolution2D": "SeparableConv2D",
-    "TimeDistributedDense": "Dense",
+    "TimeDistributedDense": "Dense", "CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU",
 }  # fmt: skip
 
 

@@ -20,7 +20,9 @@ VALUES = {
     "l": 0.3, "mode": 0, "fused": True, "virtual_batch_size": None, "adjustment": None, "trainable_weights": None,
     "dropout": 0.0, "input_length": 9, "input_dim": 4, "output_shape": (1, 2), "input_dtype": "float32",
     "nb_col": 3, "nb_row": 3, "kernel_dim1": 3, "kernel_dim2": 3, "kernel_dim3": 3,
-    "padding": {"top_pad": 1, "left_pad": 2},
+    "padding": {"top_pad": 1, "left_pad": 2}, "inner_init": "one", "U_regularizer": "l2", "dropout_W": 0.1,
+    "dropout_U": 0.2, "consume_less": "gpu", "implementation": 2, "inner_activation": "hard_sigmoid",
+    "forget_bias_init": "zero",
 }  # fmt: skip
 #: arguments that a layer needs
 NEEDED = {
@@ -84,6 +86,8 @@ def test_old_arguments_give_the_same_config(tf, name):
         ),
         ("SeparableConvolution2D", (8, 3, 3), {}, {"filters": 8, "kernel_size": (3, 3)}),
         ("TimeDistributedDense", (8,), {}, {"units": 8}),
+        ("CuDNNLSTM", (8,), {"return_sequences": True}, {"units": 8, "return_sequences": True}),
+        ("CuDNNGRU", (8,), {}, {"units": 8}),
     ],
 )  # fmt: skip
 def test_forms_of_keras_1(tf, name, args, kwargs, new):
