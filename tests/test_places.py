@@ -14,7 +14,7 @@ from pydtconv.ops import Op
 
 ROOT = Path(__file__).parent.parent
 #: what uses operators and functions, and does not make them
-USERS = ("pydtconv/layers/", "pydtconv/random.py")
+USERS = ("pydtconv/compat/", "pydtconv/layers/", "pydtconv/random.py")
 #: by the row of CONTRIBUTING: what names one that is there, and the files that do
 EXAMPLES = {
     "a convolution algorithm": (

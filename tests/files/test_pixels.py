@@ -11,8 +11,8 @@ import pytest
 
 from pydtconv import preprocessing, utils
 from pydtconv.cli.data import load
+from pydtconv.compat.tensorflow import files
 from pydtconv.compat.tensorflow import image as tf_image
-from pydtconv.compat.tensorflow import miscellany
 from pydtconv.files.reading import BadFileError
 
 Image = pytest.importorskip("PIL.Image")
@@ -205,14 +205,14 @@ def test_what_decoders_do_not_give(options, words):
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_encoded_png(dtype, channels):
     pixels = RNG.integers(0, np.iinfo(dtype).max + 1, (H, W, channels)).astype(dtype)
-    np.testing.assert_array_equal(tf_image.decode_png(miscellany.encode_png(pixels), dtype=dtype), pixels)
+    np.testing.assert_array_equal(tf_image.decode_png(files.encode_png(pixels), dtype=dtype), pixels)
 
 
 def test_encoders_refuse_what_they_would_cut():
     for encode, dtype in (
-        (miscellany.encode_png, "float32"),
-        (miscellany.encode_png, "int32"),
-        (miscellany.encode_jpeg, "uint16"),
+        (files.encode_png, "float32"),
+        (files.encode_png, "int32"),
+        (files.encode_jpeg, "uint16"),
     ):
         with pytest.raises(ValueError, match=f"got .*{dtype}"):
             encode(np.ones((H, W, 3), dtype))

@@ -86,7 +86,7 @@ def test_bad_batches_are_still_refused():
         model.train_on_batch(X[:, :4], Y)
     with pytest.raises(ValueError, match="expected data of one length, got samples of x: 6, y: 5"):
         model.train_on_batch(X, Y[:5])
-    with pytest.raises(ValueError, match="x: expected an array of numbers"):
+    with pytest.raises(ValueError, match=r"x: .* expected numbers, got strings"):
         model.train_on_batch(np.array(["a"] * 6), Y)
     for before, after in zip(weights, model.get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)

@@ -163,7 +163,7 @@ def test_loss_scale_and_accumulation():
         (lambda m: m.fit(X, Y, class_weight={0: 1.0}, sample_weight=np.ones(22)), "class_weight"),
         (lambda m: m.fit(X, Y, class_weight=[1.0, 2.0, 1.0]), "class_weight: expected a dict"),
         (lambda m: m.fit(X, Y, sample_weight=np.ones(3)), "one length"),
-        (lambda m: m.fit(np.array(["a"] * 22), Y), "array of numbers"),
+        (lambda m: m.fit(np.array(["a"] * 22), Y), "expected numbers, got strings"),
         (lambda m: m.fit(None, Y), "x: expected"),
         (lambda m: m.fit(iter([]), None), "at least one batch"),
         (lambda m: m.fit(iter([(X, Y)]), Y), "y: expected None"),

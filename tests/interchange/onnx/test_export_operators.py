@@ -29,7 +29,15 @@ def test_each_operator(tmp_path):
     y = layers.MultiHeadAttention(2, 4)(y, y) + layers.Embedding(7, 8)(ops.cast(tokens[:, :, 0] > 0, "int32"))
     product = ops.einsum("nij,nkj->nik", y, y)
     kernel = keras.Variable([[1.0] * 3] * 8)
-    results = [x, y, ops.matmul(y, kernel), ops.softmax(product), ops.log_softmax(product), ops.matmul(product, y)]
+    results = [
+        x,
+        y,
+        layers.LSTM(2)(tokens),
+        ops.matmul(y, kernel),
+        ops.softmax(product),
+        ops.log_softmax(product),
+        ops.matmul(product, y),
+    ]
     model = keras.Model([image, tokens], results)
     assert rows_of(export_operators) - operators_of(model, (6, 6, 4), (5, 8)) == set()
     check(model, tmp_path / "net.onnx", (6, 6, 4), (5, 8))
