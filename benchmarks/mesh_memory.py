@@ -37,6 +37,11 @@ OTHERS = ("cosmoflow", "mlp", "resnet1d", "unet3d", "vit", "vits16", "vitti16")
 SIZES = {"unet": 256}
 
 
+#: those of what runs, which others leave empty
+COLUMNS = ("network", "pixels", "batch", "mesh", "predicted MiB", "over one", "measured MiB", "measured over one",
+           "measured / predicted", "made MiB")  # fmt: skip
+
+
 def parsed(mesh: str) -> dict[str, int]:
     return (
         {} if mesh == ALONE else {name: int(extent) for name, extent in (part.split("=") for part in mesh.split(","))}
@@ -130,16 +135,16 @@ def run(case: Case, mesh: str) -> dict[str, float]:
 def rows_of(case: Case, options: argparse.Namespace, kept: Kept) -> list[dict[str, object]]:
     meshes = [ALONE, *options.meshes]
     rows: list[dict[str, object]] = []
-    plans = predicted(case, meshes)
+    plans, _ = kept.get(f"plans of {case} {case.batch} {' '.join(meshes)}", lambda: predicted(case, meshes))
     for mesh in meshes:
         row: dict[str, object] = {"network": case.network, "pixels": case.size, "batch": case.batch, "mesh": mesh}
         row |= {"predicted MiB": plans[mesh], "over one": plans[mesh] / plans[ALONE]}
-        if options.measure:
+        if options.measure is not None and (not options.measure or case.network in options.measure):
             found, _ = kept.get(f"{case} {case.batch} {mesh}", lambda mesh=mesh: run(case, mesh))
             one = rows[0]["measured MiB"] if rows else found["measured"]
             row |= {"measured MiB": found["measured"], "measured over one": found["measured"] / float(one)}  # type: ignore[arg-type]
             row |= {"measured / predicted": found["together"], "made MiB": found["made"]}
-        rows.append(row)
+        rows.append(dict.fromkeys(COLUMNS) | row)
         print(", ".join(f"{key} {report.cell(value)}" for key, value in row.items()), flush=True)
     return rows
 
@@ -150,11 +155,11 @@ def summary(rows: list[dict[str, object]]) -> list[str]:
     for mesh in dict.fromkeys(str(row["mesh"]) for row in rows if row["mesh"] != ALONE):
         of_mesh = [row for row in rows if row["mesh"] == mesh]
         for column in ("over one", "measured over one"):
-            ratios = [float(row[column]) for row in of_mesh if column in row]  # type: ignore[arg-type]
+            ratios = [float(row[column]) for row in of_mesh if row.get(column) is not None]  # type: ignore[arg-type]
             if ratios:
                 mean, most = statistics.geometric_mean(ratios), max(ratios)
                 lines.append(f"{mesh}: {column}: {mean:.2f} in geometric mean, at most {most:.2f}")
-    off = [abs(float(row["measured / predicted"]) - 1) for row in rows if "measured / predicted" in row]  # type: ignore[arg-type]
+    off = [abs(float(row["measured / predicted"]) - 1) for row in rows if row.get("measured / predicted")]  # type: ignore[arg-type]
     return [*lines, *([f"measured / predicted: off by at most {max(off):.1%}"] if off else [])]
 
 
@@ -176,9 +181,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, help="rows and columns of an image (default: 224, 256 for unet)")
     parser.add_argument("--batch", type=int, default=4, help="images of a step of all ranks (default: 4)")
     parser.add_argument("--meshes", nargs="+", default=MESHES)
-    parser.add_argument("--measure", action="store_true", help="train, under mpiexec")
+    parser.add_argument("--measure", nargs="*", help="train these networks, or all of them, under mpiexec")
     parser.add_argument("--detail", action="store_true", help="show the parts of the plans, and nothing else")
-    parser.add_argument("--keep", type=Path, help="a file of what is measured, to go on with")
+    parser.add_argument("--keep", type=Path, help="a file of what was found, to go on with")
     parser.add_argument("--name", default="mesh_memory", help="of the file in benchmarks/results/")
     options = parser.parse_args()
     cases = [

@@ -34,7 +34,7 @@ def test_all_networks_of_images_are_among_them():
 @pytest.mark.mpi
 @pytest.mark.skipif(needs_mpi[1].args[0], reason=needs_mpi[1].kwargs["reason"])
 def test_it_runs():
-    options = argparse.Namespace(meshes=["height=2"], measure=True)
+    options = argparse.Namespace(meshes=["height=2"], measure=[])
     one, two = mesh_memory.rows_of(Case("resnet18", 64, 2), options, Kept(None))
     assert one["over one"] == one["measured over one"] == 1
     for row in (one, two):
