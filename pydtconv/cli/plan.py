@@ -45,7 +45,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Any) -> int:
-    from pydtconv.engine import offloading
+    from pydtconv.engine import offloading, room
 
     networks.check_picture("--picture", args.picture)
     if (args.shard is None) != (args.ranks is None):
@@ -74,6 +74,8 @@ def run(args: Any) -> int:
         print(plan)
         if args.memory_limit is not None:
             print(f"{'--memory-limit':>24}: {args.memory_limit:10.2f} MiB")
+        if told := room.lacks(plan, model._pydt_training.memory):
+            print(told)
         if model.split is not None:
             print(model.split.describe(model))
             print(training.without_split(model, args.batch_size, networks.limit(args), plan))

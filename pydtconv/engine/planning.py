@@ -44,17 +44,16 @@ def updates_of(optimizer: Any, memory: Memory) -> Updates | None:
         return None
     if not optimizer.works_in_parts:
         return None
-    sharers = replica.current().sharers
-    if sharers > 1:  # which cut variables
-        return Updates(True, sharers) if optimizer.works_in_rows and not optimizer.gradient_accumulation_steps else None
-    return _BY_ROWS if optimizer.works_in_rows else _WHOLE
+    if not optimizer.works_in_rows:
+        return _WHOLE
+    return Updates(by_rows=True, sharers=replica.current().sharers)
 
 
 def updating(optimizer: Any, variables: Sequence[Variable], memory: Memory) -> dict[str, Any]:
     """What `build_plan` is told of the optimizer that takes the gradients by these variables; None: of none."""
     updates = updates_of(optimizer, memory)
     if updates is not None and updates.sharers > 1 and any(variable.constraint for variable in variables):
-        updates = None  # each process would constrain what all have
+        updates = _BY_ROWS  # each process would constrain what all have
     here, slots = replica.current(), () if optimizer is None else optimizer.all_slots()
     whole = here.shard == "optimizer" and "gradient_accumulator" in slots
     return {

@@ -25,10 +25,19 @@ def available(memory: Memory, weights: int) -> int | None:
     return None if free is None else free + int(memory.arena.nbytes) + max(state, weights)
 
 
+def lacks(plan: Plan, memory: Memory) -> str:
+    """In words, that a plan takes more than there is; "" where it does not."""
+    room = available(memory, plan.parameter_bytes) if plan.peak_bytes >= _SMALL else None
+    if room is None or plan.peak_bytes <= room:
+        return ""
+    told = (
+        f"a step takes {plan.peak_bytes / MIB:.0f} MiB, more than the {room / MIB:.0f} MiB that this process can have"
+    )
+    return f'{told}; memory_limit="{room // MIB}MiB" (--memory-limit) looks for a plan within them'
+
+
 def check(plan: Plan, memory: Memory) -> None:
     """Warns of a plan that takes more than there is."""
-    room = available(memory, plan.parameter_bytes) if plan.peak_bytes >= _SMALL else None
-    if room is not None and plan.peak_bytes > room:
-        told = f"a step takes {plan.peak_bytes / MIB:.0f} MiB, more than the {room / MIB:.0f} MiB that this process"
-        advice = f'memory_limit="{room // MIB}MiB" (--memory-limit) looks for a plan within them'
-        warnings.warn(f"{told} can have; {advice}", UserWarning, stacklevel=2)
+    told = lacks(plan, memory)
+    if told:
+        warnings.warn(told, UserWarning, stacklevel=2)

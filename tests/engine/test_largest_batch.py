@@ -5,6 +5,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import layers
+from pydtconv.cli import main
 from pydtconv.engine import room
 from pydtconv.engine.largest_batch import largest_batch
 from pydtconv.graph import MemoryLimitError
@@ -52,12 +53,14 @@ def test_the_batch_of_a_model_fits_and_twice_as_many_do_not(monkeypatch):
         model.largest_batch("much")
 
 
-def test_a_step_that_takes_more_than_there_is_is_warned_of(monkeypatch):
+def test_a_step_that_takes_more_than_there_is_is_warned_of(monkeypatch, capsys):
     model = network()
     monkeypatch.setattr(room, "_SMALL", 0)
     monkeypatch.setattr(room, "memory_available", lambda: 1 << 16)
     x, y = np.zeros((64, 16, 16, 3), "float32"), np.zeros((64, 3), "float32")
     with pytest.warns(UserWarning, match=r"a step takes \d+ MiB, more than .* memory_limit=.*--memory-limit"):
         model.fit(x, y, batch_size=64, verbose=0)
+    assert main(["plan", "--model", "mlp"]) == 0
+    assert "memory_limit=" in capsys.readouterr().out
     monkeypatch.setattr(room, "memory_available", lambda: 1 << 34)
     model.fit(x[:32], y[:32], verbose=0)

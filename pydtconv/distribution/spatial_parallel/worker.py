@@ -150,15 +150,16 @@ class SpatialWorker(Worker):
         store, updater = memory.store, step.executor.updater
         assert store is not None
         assert optimizer is not None
+        shares = step.executor.plan.sharers > 1
+        if store.shared and not shares:
+            self._states.pop(store, None)
+            unshare(store, optimizer)
+            memory.generation += 1
         if not isinstance(updater, ReducedUpdates):
-            if store.shared:
-                self._states.pop(store, None)
-                unshare(store, optimizer)
-                memory.generation += 1
             with super()._learning(training, batch, step):
                 yield
             return
-        state = self._shared_state(memory, store, optimizer)
+        state = self._shared_state(memory, store, optimizer) if shares else None
         updater.prepare(None if state is None else state.sums, batch.size > 0, int(optimizer.iterations) + 1)
         try:
             yield
@@ -175,6 +176,7 @@ class SpatialWorker(Worker):
         if state is not None and state.holds(store, optimizer):
             return state
         self._states.pop(store, None)
+        self.accumulation.settle()
         memory.generation += 1
         try:
             state = self._states[store] = HostState(store, optimizer, self.small)
