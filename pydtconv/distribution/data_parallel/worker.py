@@ -36,6 +36,8 @@ from pydtconv.trainers.step_functions import Results, StepFunction
 from pydtconv.trainers.strategy import Strategy
 from pydtconv.trainers.training import Training
 
+#: elements of a variable that are sent at a time
+_SENT = 1 << 20
 #: what to try where gradients are not finite
 _SPREADS = (
     "convolutions by Winograd's method make infinities of values near the largest: "
@@ -228,11 +230,21 @@ class Worker(Strategy):
             [f"state {i}: shape {each.shape}, {each.dtype}" for i, each in enumerate(variables)], self.small
         )
         for variable in variables:
-            own = variable.array
-            value = own if self.is_main else np.empty_like(own)
-            self.small.bcast(value, what)
-            if not _same_bits(value, own):  # slots of zeros need no memory before the first step
-                variable.assign(value)
+            found = self._of_rank_0(variable.array, what)
+            if found is not None:
+                variable.assign(found)
+
+    def _of_rank_0(self, own: np.ndarray, what: str) -> np.ndarray | None:
+        """Rank 0's array; None where this process has the same: slots of zeros then need no memory yet."""
+        flat, found = own.reshape(-1), None
+        for start in range(0, flat.size, _SENT):
+            part = slice(start, start + _SENT)
+            sent = flat[part] if self.is_main else np.empty_like(flat[part])
+            self.small.bcast(sent, what)
+            if not np.array_equal(sent.view(np.uint8), flat[part].view(np.uint8)):
+                found = own.copy() if found is None else found
+                found.reshape(-1)[part] = sent
+        return found
 
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
@@ -450,10 +462,6 @@ class Worker(Strategy):
         return tree.map_structure(
             lambda leaf: self.small.allgatherv(_own_rows(leaf, batch), "the predictions of a batch"), predictions
         )
-
-
-def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
-    return np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8))
 
 
 def _own_rows(leaf: np.ndarray, batch: Batch) -> np.ndarray:
