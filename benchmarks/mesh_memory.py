@@ -7,7 +7,6 @@ thread each.  By default the plans of ranks are made here, and nothing runs.  Wi
 - measured: MiB of the rank with the largest peak in the second and third step, beyond what it had when its first step
   began, without the weights.  What ranks share counts for each by its part (the proportional set size).  Over what the
   plans say: of all ranks together.
-- made: its peak before that, which has the weights as each rank makes them, and the first step.
 
 --detail shows what the plans are the sums of, and what the arena has at its peak.  A CSV file goes to
 benchmarks/results/.
@@ -39,7 +38,7 @@ SIZES = {"unet": 256}
 
 #: those of what runs, which others leave empty
 COLUMNS = ("network", "pixels", "batch", "mesh", "predicted MiB", "over one", "measured MiB", "measured over one",
-           "measured / predicted", "made MiB")  # fmt: skip
+           "measured / predicted")  # fmt: skip
 
 
 def parsed(mesh: str) -> dict[str, int]:
@@ -96,7 +95,6 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
 
     def end(step: int, logs: Any) -> None:
         if not step:
-            seen.append(memory.peak())
             memory.forget_peak()
 
     def begin(step: int, logs: Any) -> None:
@@ -108,10 +106,10 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
     listener = callbacks.LambdaCallback(on_train_batch_begin=begin, on_train_batch_end=end)
     model.fit(_repeated(x), _repeated(y), batch_size=case.batch, verbose=0, shuffle=False, callbacks=[listener])
     measured = memory.peak() - memory.resident("RssShmem") + memory.proportional_shared()
-    before, made = seen
+    (before,) = seen
     (step,) = model._pydt_steps._steps.values()
     plan = step.executor.plan
-    found = {"predicted": plan.peak_bytes / MIB, "measured": measured - before, "made": made - before}
+    found = {"predicted": plan.peak_bytes / MIB, "measured": measured - before}
     return replica.current().collected(found, "the figures of all ranks")
 
 
@@ -129,7 +127,7 @@ def run(case: Case, mesh: str) -> dict[str, float]:
     words = ["--one", *case, mesh]
     every = in_own_process("benchmarks.mesh_memory", words, 1, launch, env={"PYDTCONV_STALL_TIMEOUT": "600"})["ranks"]
     together = sum(each["measured"] for each in every) / sum(each["predicted"] for each in every)
-    return {name: max(each[name] for each in every) for name in ("measured", "made")} | {"together": together}
+    return {"measured": max(each["measured"] for each in every), "together": together}
 
 
 def rows_of(case: Case, options: argparse.Namespace, kept: Kept) -> list[dict[str, object]]:
@@ -143,7 +141,7 @@ def rows_of(case: Case, options: argparse.Namespace, kept: Kept) -> list[dict[st
             found, _ = kept.get(f"{case} {case.batch} {mesh}", lambda mesh=mesh: run(case, mesh))
             one = rows[0]["measured MiB"] if rows else found["measured"]
             row |= {"measured MiB": found["measured"], "measured over one": found["measured"] / float(one)}  # type: ignore[arg-type]
-            row |= {"measured / predicted": found["together"], "made MiB": found["made"]}
+            row |= {"measured / predicted": found["together"]}
         rows.append(dict.fromkeys(COLUMNS) | row)
         print(", ".join(f"{key} {report.cell(value)}" for key, value in row.items()), flush=True)
     return rows
