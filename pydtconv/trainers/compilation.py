@@ -234,8 +234,7 @@ class Compilable:
     def _pydt_total_loss(self, targets: Targets, found: Mapping[str, Any]) -> Any:
         """The weighted sum of the outputs' losses, the penalties of trained variables and the losses added in calls."""
         graph = current_graph()
-        weights = {output.name: output.weight for output in targets.outputs}
-        weights |= {group.name: group.weight for group in targets.groups}
+        weights = targets.scales()
         terms = [(tensor, weights[name]) for name, tensor in found.items()]
         for variable in self.trainable_variables:  # type: ignore[attr-defined]
             if variable.regularizer is not None:

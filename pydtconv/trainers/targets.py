@@ -65,6 +65,11 @@ class Targets:
             if weight is not None and not isinstance(weight, (int, float, np.number)):
                 raise ValueError(f"loss_weights: expected numbers, got {weight!r}")
 
+    def scales(self) -> dict[str, float | None]:
+        """The weight of each loss by its name."""
+        weights = {output.name: output.weight for output in self.outputs}
+        return weights | {group.name: group.weight for group in self.groups}
+
     def build(self, y_pred: Any, names: Sequence[str] | None, y: Any, own_loss: bool = False) -> None:
         """y_pred: the model's outputs (with .shape); names: of the flat outputs; y: a batch's targets or None.
 

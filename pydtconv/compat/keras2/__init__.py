@@ -6,12 +6,23 @@ Each room is a table: old modules, old arguments, old methods.  `install` puts t
 
 from __future__ import annotations
 
-from pydtconv.compat.keras2 import arguments, callbacks, extra, files, noticed, optimizers, patches, tensors, training
+from pydtconv.compat.keras2 import (
+    arguments,
+    callbacks,
+    compiled,
+    extra,
+    files,
+    noticed,
+    optimizers,
+    patches,
+    tensors,
+    training,
+)
 
 
 def install() -> None:
     """Lets the classes of pydtconv take old arguments, and have old methods, in this process."""
-    for room in (arguments, optimizers, callbacks, extra, files, training, tensors):
+    for room in (arguments, optimizers, callbacks, extra, files, training, tensors, compiled):
         room.install()
 
 
