@@ -206,6 +206,7 @@ def table(name: str) -> dict[str, Any]:
 class Reduction:
     """Names of the reductions of losses."""
 
+    AUTO = "auto"
     NONE = "none"
     SUM = "sum"
     SUM_OVER_BATCH_SIZE = "sum_over_batch_size"

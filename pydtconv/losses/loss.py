@@ -103,7 +103,7 @@ class LossFunctionWrapper(Loss):
         dtype: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(name or getattr(fn, "__name__", type(fn).__name__), reduction, dtype)
+        super().__init__(name or getattr(fn, "__name__", type(fn).__name__), reduction=reduction, dtype=dtype)
         if not callable(fn):
             raise ValueError(f"{type(self).__name__}: fn: expected a function, got {fn!r}")
         self.fn = fn

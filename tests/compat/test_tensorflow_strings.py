@@ -12,6 +12,9 @@ def test_strings(tf):
     assert tf.strings.regex_replace(np.array(["a1", "b22"]), "[0-9]+", "").numpy().tolist() == [b"a", b"b"]
     with pytest.raises(NotImplementedError, match=r"shape \(2,\), whose result is a RaggedTensor"):
         tf.strings.split(["a b", "c"])
+    numbers = tf.strings.to_number(tf.strings.split(["1,2", "3,4", "5,6"], ","), tf.float32).to_tensor()
+    assert numbers.numpy().tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert tf.strings.split([["a b"], ["c d"]]).numpy().tolist() == [[[b"a", b"b"]], [[b"c", b"d"]]]
     assert (tf.strings.length("abc"), tf.strings.lower("AB"), tf.strings.substr("hello", 1, 3)) == (3, "ab", "ell")
     assert (float(tf.strings.to_number("3.5")), tf.strings.as_string(3), tf.strings.join(["a", "b"], "-")) == (
         3.5,

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pydtconv import constraints, layers, regularizers
+from pydtconv import constraints, layers, losses, regularizers
 from pydtconv.compat.keras2 import noticed, patches
 from pydtconv.models.model import Model
 
@@ -79,6 +79,11 @@ def sides(value: Any) -> dict[str, Any]:
         return {"padding": value}
     names = ("top_pad", "bottom_pad"), ("left_pad", "right_pad")
     return {"padding": tuple((value.get(a, 0), value.get(b, 0)) for a, b in names)}
+
+
+def reduction(value: Any) -> dict[str, Any]:
+    """The reduction of a loss; "auto" was the mean over samples."""
+    return {"reduction": "sum_over_batch_size" if value == "auto" else value}
 
 
 _BIAS: Rows = {
@@ -179,6 +184,7 @@ def of_batch(shape: Any) -> dict[str, Any]:
 EVERY_LAYER: Rows = {"batch_input_shape": of_batch, "input_dtype": only("float32", None)}
 #: those of regularizers, constraints and models
 OTHERS: dict[type, Rows] = {
+    losses.Loss: {"reduction": reduction},
     regularizers.L1: {"l": "l1"},
     regularizers.L2: {"l": "l2"},
     constraints.MaxNorm: {"m": "max_value"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pydtconv.regularizers as own_regularizers
 from pydtconv import config, ops, saving
 from pydtconv.callbacks import Callback
 from pydtconv.compat.keras2 import noticed, patches
-from pydtconv.compat.keras2.arguments import refused
+from pydtconv.compat.keras2.arguments import refused, translated
 from pydtconv.initializers import Ones, RandomNormal, RandomUniform, Zeros
 from pydtconv.layers import Input, InputLayer, InputSpec, Layer
 from pydtconv.models.model import Model
@@ -188,6 +190,22 @@ def obtain_input_shape(
 def imagenet_utils() -> dict[str, Any]:
     """Names of `keras.applications.imagenet_utils`."""
     return {"_obtain_input_shape": obtain_input_shape, "obtain_input_shape": obtain_input_shape}
+
+
+def ops_image() -> dict[str, Any]:
+    """Functions of `keras.ops.image` whose first argument was image."""
+
+    def taking(name: str) -> Any:
+        function = getattr(ops.image, name)
+        first = next(iter(inspect.signature(function).parameters))
+
+        @functools.wraps(function)
+        def renamed(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **translated(name, {"image": first}, kwargs))
+
+        return renamed
+
+    return {name: taking(name) for name in ("affine_transform", "extract_patches", "resize", "rgb_to_grayscale")}
 
 
 # -- functions and strings ---------------------------------------------------------------------------------------------

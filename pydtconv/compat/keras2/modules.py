@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydtconv.compat.keras2 import extra, files, images, merging
+from pydtconv.compat.keras2 import extra, files, images, merging, sequences
 
 #: old modules in `keras`, by the module that has their names now
 MODULES: dict[str, tuple[str, ...]] = {
@@ -127,7 +127,9 @@ NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "pydtconv.layers": lambda: {**merging.table(), **extra.layers()},
     "pydtconv.models": lambda: {**files.table(), **extra.models()},
     "pydtconv.utils": extra.utils,
+    "pydtconv.ops.image": extra.ops_image,
     "pydtconv.preprocessing.image": images.table,
+    "pydtconv.preprocessing.sequence": sequences.table,
     "pydtconv.regularizers": extra.regularizers,
     "pydtconv.constraints": extra.constraints,
     "pydtconv.initializers": extra.initializers,

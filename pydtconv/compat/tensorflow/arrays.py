@@ -95,6 +95,10 @@ class Array(np.ndarray):
             return np.array(self)
         return self.item() if self.dtype.kind == "O" else np.asarray(self)[()]
 
+    def to_tensor(self) -> Array:
+        """Itself: what is ragged in TensorFlow has one extent along each axis here."""
+        return self
+
     def get_shape(self) -> Shape:
         """The shape."""
         return self.shape

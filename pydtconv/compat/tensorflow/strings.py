@@ -45,9 +45,17 @@ def _one(name: str, value: Any) -> bytes:
 
 
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Array:
-    """The parts of a string between separators, by default white space."""
+    """The parts of a string between separators, by default white space; of several, where all have as many parts."""
     between = None if sep is None or bytes_of(sep) == b"" else bytes_of(sep)
-    return in_bytes(_one("split", input).split(between, maxsplit))
+    texts = in_bytes(input)
+    rows = [text.split(between, maxsplit) for text in texts.view(np.ndarray).reshape(-1)]
+    counts = {len(row) for row in rows}
+    if texts.ndim and len(counts) != 1:
+        _one("split", input)
+    found = np.empty((len(rows), *counts), object)
+    for i, row in enumerate(rows):
+        found[i] = row
+    return found.reshape((*texts.shape, *counts)).view(Array)
 
 
 def bytes_split(input: Any, name: str | None = None) -> Array:

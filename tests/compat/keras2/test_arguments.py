@@ -161,3 +161,38 @@ def test_merge_has_its_modes(tf):
         merge([a, b], mode="nonsense")
     with pytest.raises(NotImplementedError, match="a Sequential has one input"):
         Merge([1, 2], mode="sum")
+
+
+def test_a_reduction_auto_is_the_mean(tf):
+    from keras import losses
+
+    y, x = np.random.default_rng(0).random((2, 6, 3))
+    kinds = [getattr(losses, name) for name in dir(losses)]
+    kinds = [each for each in kinds if isinstance(each, type) and issubclass(each, losses.Loss)]
+    assert len(kinds) > 20
+    assert {
+        kind(**({"fn": abs} if "Wrapper" in kind.__name__ else {}), reduction="auto").reduction for kind in kinds
+    } == {"sum_over_batch_size"}
+    mean = losses.MeanSquaredError()(y, x)
+    assert float(losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.AUTO)(y, x)) == float(mean)
+    assert float(losses.MeanSquaredError("auto")(y, x)) == float(mean)
+    with pytest.raises(ValueError, match="expected reduction to be one of"):
+        losses.MeanSquaredError(reduction="else")
+
+
+def test_functions_of_ops_image_take_image(tf):
+    from keras import ops
+
+    x = np.random.default_rng(0).random((2, 8, 8, 3)).astype("float32")
+    calls = {
+        "resize": {"size": (4, 4)},
+        "extract_patches": {"size": 2},
+        "rgb_to_grayscale": {},
+        "affine_transform": {"transform": np.array([1, 0, 1, 0, 1, 0, 0, 0], "float32")},
+    }
+    for name, given in calls.items():
+        function = getattr(ops.image, name)
+        with pytest.warns(FutureWarning, match="image is an old argument"):
+            found = function(image=x, **given)
+        noticed.forget()
+        np.testing.assert_array_equal(found, function(x, **given), err_msg=name)
