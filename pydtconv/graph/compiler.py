@@ -121,11 +121,13 @@ def _less_kept(graph: Graph, over: int) -> list[int]:
 
 
 def _gains_by_updates(graph: Graph) -> bool:
-    """Whether a flat array of gradients would be large, and no result is a variable, which updates change.
+    """Whether a flat array of gradients would be large, and updates change no variable that is a result or assigned to.
 
     On a device with memory of its own, where each update is a launch: whether gradients are large one by one, too.
     """
     if any(base_of(tensor).variable is not None for tensor in graph.outputs.values()):
+        return False
+    if any(getattr(update.metric, "trainable", False) for update in graph.metric_updates):
         return False
     known = graph.parameters if graph.sources is None else graph.sources
     trained = [tensor for tensor in known if tensor.variable is not None and tensor.variable.trainable]

@@ -57,6 +57,7 @@ class BatchTrainer(Compilable):
         exception breaks off there leaves some variables updated, and `optimizer.iterations` as it was.
         """
         results = self._pydt_run("train", batch, step)
+        results.assign_trained()
         if not results.applied:
             self._pydt_apply_gradients()
         return results

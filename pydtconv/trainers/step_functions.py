@@ -50,6 +50,16 @@ class Results:
     applied: bool = False
     updates: Sequence[Update] = ()
 
+    def assign_trained(self) -> None:
+        """Assigns to trained variables what a call has assigned: the step trains that."""
+        rest = []
+        for update in self.updates:
+            if isinstance(update.metric, Variable) and update.metric.trainable:
+                update.run(1.0)
+            else:
+                rest.append(update)
+        self.updates = rest
+
 
 def _what_is_in(variable: Variable) -> Any:
     """What tells whether code that reads the value would read another one."""

@@ -200,12 +200,40 @@ def masked(keras, optimizer, **compiled):
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["planned", "eager"])
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
-def test_trained_weights_are_assigned_as_in_keras(optimizer, eager):
+@pytest.mark.parametrize(
+    ("optimizer", "arguments"),
+    [
+        ("SGD", {}),
+        ("Adam", {}),
+        ("AdamW", {"weight_decay": 0.5}),
+        ("Ftrl", {}),
+        ("SGD", {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "_".join(value),
+)
+def test_trained_weights_are_assigned_as_in_keras(optimizer, arguments, eager):
     def make(keras):
-        return getattr(keras.optimizers, optimizer)(0.01)
+        return getattr(keras.optimizers, optimizer)(0.01, **arguments)
 
     ours, theirs = masked(pydtconv, make, run_eagerly=eager), masked(import_keras(), make)
     for each, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(each, expected, rtol=2e-5, atol=1e-6)
     np.testing.assert_array_equal(ours[-1] == 0, MASK == 0)
+
+
+def test_a_constraint_holds_behind_an_assigned_weight():
+    class Halved(layers.Layer):
+        def build(self, shape):
+            self.kernel = self.add_weight(shape=(3, 4), initializer="ones", constraint="non_neg", name="kernel")
+
+        def call(self, x):
+            self.kernel.assign(0.5 * self.kernel)
+            return ops.matmul(x, self.kernel)
+
+    layer = Halved()
+    model = pydtconv.Sequential([layers.Input((3,)), layer])
+    model.compile(pydtconv.optimizers.SGD(0.5), "mse")
+    model.fit(X, -np.ones((len(X), 4), "float32"), batch_size=8, epochs=2, verbose=0)
+    kernel = np.asarray(layer.kernel.value)
+    assert (kernel >= 0).all()
+    assert (kernel == 0).any()

@@ -303,16 +303,14 @@ class Graph:
     def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
         """variable = value, or += and -= by the sign: seen by what is traced later, done after each run.
 
-        The gradient of what is read of a trained variable afterwards is the variable's.  Its change is added after each
-        run, since a step may have trained it by then.
+        The gradient of what is read of a trained variable then is the variable's: a step trains what was assigned.
         """
-        new, method = self.assigned(variable, value, sign), "assign"
+        new = self.assigned(variable, value, sign)
         if variable.trainable:
-            old, method = self.parameter(variable), "assign_add"
-            new = self.add(_STOP, [new - old])  # type: ignore[assignment]
-            self._assigned[id(variable)] = old + new
+            old = self.parameter(variable)
+            self._assigned[id(variable)] = old + self.add(_STOP, [new - old])
         self.metric_updates = [each for each in self.metric_updates if each.metric is not variable]
-        self.update(variable, method, (new,), {})
+        self.update(variable, "assign", (new,), {})
 
     def has_assigned(self, variable: Variable) -> bool:
         """Whether what was traced so far assigns to the variable."""
