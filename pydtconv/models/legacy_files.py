@@ -169,6 +169,11 @@ def names_in(group: h5py.Group | None, attribute: str) -> list[str]:
     return [name.decode() if isinstance(name, bytes) else str(name) for part in parts for name in np.ravel(part)]
 
 
+def decayed(rate: float, decay: float) -> dict[str, Any]:
+    """The arguments of an optimizer for Keras 2's decay: a schedule of its rate."""
+    return {"learning_rate": optimizers.schedules.InverseTimeDecay(rate, 1, decay)}
+
+
 def _compile(model: Any, training: Mapping[str, Any]) -> None:
     """Compiles with the arguments of a file, of either version of Keras."""
     given = dict(training)
@@ -184,7 +189,7 @@ def _compile(model: Any, training: Mapping[str, Any]) -> None:
     if decay:  # Keras 2's own: rate / (1 + decay * iterations)
         if not isinstance(config["learning_rate"], (int, float)):
             raise BadFileError(f"decay: expected none beside a schedule of the learning rate, got {decay}")
-        config["learning_rate"] = optimizers.schedules.InverseTimeDecay(config["learning_rate"], 1, decay)
+        config |= decayed(config["learning_rate"], decay)
     optimizer = cls.from_config(config)
     arguments = {
         key: _revived(modern(given[key]), table)

@@ -63,8 +63,8 @@ def _path(original: Any, self: Any, epoch: int, batch: int | None, logs: dict[st
     return original(self, epoch, batch, filled(self.filepath, logs))
 
 
-def _with_old_names(original: Any, self: Any, epoch: int, logs: Any = None) -> None:
-    original(self, epoch, Results({} if logs is None else logs))
+def _with_old_names(original: Any, self: Any, number: int, logs: Any = None) -> None:
+    original(self, number, Results({} if logs is None else logs))
 
 
 def _history(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
@@ -80,7 +80,8 @@ def install() -> None:
     patches.around(checkpoint, "__init__", _checkpoint)
     patches.around(checkpoint, "on_epoch_end", _epoch_end)
     patches.around(checkpoint, "_path", _path)
-    patches.around(CallbackList, "on_epoch_end", _with_old_names)
+    for name in ("on_epoch_end", "on_train_batch_end", "on_test_batch_end"):
+        patches.around(CallbackList, name, _with_old_names)
     for name in ("__init__", "on_train_begin"):
         patches.around(callbacks.History, name, _history)
     patches.put(callbacks.Callback, "validation_data", None)

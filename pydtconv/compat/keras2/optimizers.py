@@ -9,6 +9,7 @@ import numpy as np
 from pydtconv import optimizers
 from pydtconv.compat.keras2 import noticed, patches
 from pydtconv.compat.keras2.arguments import Rows, only, translated
+from pydtconv.models import legacy_files
 
 #: default learning rates of Keras 1 to 2.3 that are others now
 OLD_RATES = {"Adadelta": 1.0, "Adagrad": 0.01, "Adamax": 0.002, "Nadam": 0.002}
@@ -79,3 +80,4 @@ def install() -> None:
     patches.around(base, "begin", _begin)
     patches.around(base, "get_config", _config)
     patches.put(base, "lr", property(_get_rate, _set_rate))
+    patches.put(legacy_files, "decayed", lambda rate, decay: {"decay": decay})

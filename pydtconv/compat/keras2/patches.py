@@ -11,7 +11,7 @@ _undone: list[Callable[[], Any]] = []
 
 
 def put(owner: Any, name: str, value: Any) -> None:
-    """Sets an attribute of a class; `take_back` undoes it."""
+    """Sets an attribute of a class or module; `take_back` undoes it."""
     old = vars(owner).get(name, _ABSENT)
     undo(lambda: delattr(owner, name) if old is _ABSENT else setattr(owner, name, old))
     setattr(owner, name, value)

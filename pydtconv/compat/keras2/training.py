@@ -19,6 +19,7 @@ from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.models.model import Model
 from pydtconv.models.sequential import Sequential
+from pydtconv.trainers.trainer import Trainer
 
 #: arguments of queues and workers, which change no result
 _QUEUES: Rows = dict.fromkeys(
@@ -274,8 +275,9 @@ def install() -> None:
         patches.put(Sequential, function.__name__, function)
     patches.put(Sequential, "model", property(_itself))
     patches.around(Model, "add_loss", _add_loss)
-    patches.around(Model, "compile", _compile)
-    patches.around(Model, "fit", _fit)
-    patches.around(Model, "train_on_batch", _train)
+    # on the class that has them: a model asks whether a subclass overrides them
+    patches.around(Trainer, "compile", _compile)
+    patches.around(Trainer, "fit", _fit)
+    patches.around(Trainer, "train_on_batch", _train)
     for name in ("evaluate", "predict"):
-        patches.around(Model, name, _counting(name))
+        patches.around(Trainer, name, _counting(name))

@@ -44,9 +44,15 @@ def forget():
 
 
 def test_callbacks_and_histories_find_old_names(tf, tmp_path):
-    seen = []
+    seen, of_batches = [], []
 
     class Own(callbacks.Callback):
+        def on_batch_end(self, batch, logs=None):
+            of_batches.append(logs.get("acc"))
+
+        def on_test_batch_end(self, batch, logs=None):
+            of_batches.append(logs.get("acc"))
+
         def on_epoch_end(self, epoch, logs=None):
             seen.append((logs.get("acc"), logs["val_acc"], len(self.validation_data)))
 
@@ -56,6 +62,8 @@ def test_callbacks_and_histories_find_old_names(tf, tmp_path):
     assert history.history["val_acc"] == history.history["val_accuracy"]
     assert [acc for acc, _, _ in seen] == history.history["acc"]
     assert seen[0][2] == 2
+    assert of_batches[::2] == history.history["acc"]
+    assert of_batches[1::2] == history.history["val_acc"]
     assert reduce.min_delta == 0.1
     assert sorted(path.name[0] for path in tmp_path.glob("*.h5")) == ["2", "4"]
 

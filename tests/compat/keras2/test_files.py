@@ -43,6 +43,22 @@ def test_models(tf, tmp_path, name):
     assert tf.keras.models.load_model(tmp_path / f"2{name}").count_params() == model.count_params()
 
 
+@pytest.mark.parametrize("name", ["m.keras", "m.h5", "m.hdf5", "my_model"])
+def test_training_goes_on_behind_a_file(tf, tmp_path, name):
+    x, y = np.random.default_rng(0).random((4, 4, 4, 1)).astype("float32"), np.zeros((4, 2, 2, 2))
+    model = made()
+    model.compile(tf.keras.optimizers.SGD(lr=0.1, momentum=0.9, decay=0.5), "mse")
+    model.fit(x, y, nb_epoch=2, batch_size=2, shuffle=False, verbose=0)
+    model.save(tmp_path / name)
+    other = tf.keras.models.load_model(tmp_path / name)
+    assert other.optimizer.get_config() == model.optimizer.get_config()
+    assert int(other.optimizer.iterations) == 4
+    for each in model, other:
+        each.fit(x, y, epochs=1, batch_size=2, shuffle=False, verbose=0)
+    for a, b in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_folders_of_tensorflow_are_refused(tf, tmp_path):
     for save in made().save, made().save_weights:
         for name, more in (("x/", {}), ("x", {"save_format": "tf"})):
