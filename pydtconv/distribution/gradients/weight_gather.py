@@ -86,10 +86,11 @@ class WeightGather:
                 del self._under_way[number]
                 self._window.ended(self._nbytes(number), time.monotonic())
             while self._waiting and self._window.allows(self._nbytes(self._waiting[0])):
-                number = self._waiting.pop(0)
+                number = self._waiting[0]
                 bucket = self.reduction.buckets[number]
                 request = self.reduction.gather(bucket)
                 self._under_way[number] = self.communicator.observed(request, self._told(bucket))
+                del self._waiting[0]  # now: who looks meanwhile without the lock finds it in one of the two
                 self._window.started(self._nbytes(number), time.monotonic())
 
     def _nbytes(self, number: int) -> int:
