@@ -84,8 +84,8 @@ def convolve(
     results of its own, and these are summed in the end.
     slice_start, slice_end: the first of the mode's results that is wanted, and the first that is not; of two axes
     pairs.  Blocks that do not reach them are not computed.
-    Bits do not depend on the number of threads.  Values that are not finite spoil all results of the blocks that they
-    are in; of a, but for "direct".
+    With `block`, bits do not depend on the number of threads; blocks that are chosen may.  Values that are not finite
+    spoil all results of the blocks that they are in; of a, but for "direct".
     Raises ValueError or TypeError naming the argument.
     """
     return _convolved(None, a, b, mode, method, domain, block, steps, private, slice_start, slice_end)[1]
