@@ -292,7 +292,7 @@ def _step_by_step(
         if not cell.built:
             cell.build((n, *x.shape[2:]))
         x = cell._pydt_products(x, training, sequence=True)
-        factors = cell._pydt_state_factors(states[0], training)
+        factors = cell._pydt_state_factors(x[:, 0], training)
     output, outputs = None, []
     for t in reversed(range(steps)) if layer.go_backwards else range(steps):
         if shared:

@@ -80,8 +80,12 @@ class GatedCell(Layer):
         ]
         return [dropout(ops.ones_like(x)) for dropout in draw]
 
-    def _pydt_state_factors(self, h: Any, training: bool) -> list[Any] | None:
-        return self._pydt_factors(h, self.recurrent_dropout, True, h.shape) if training else None
+    def _pydt_state_factors(self, z: Any, training: bool) -> list[Any] | None:
+        """Like a gate of z, the inputs' part of a step: states may be constants, which are drawn for once."""
+        if not (training and self.recurrent_dropout):
+            return None
+        like = ops.split(z, self._pydt_gates, axis=self._pydt_axis)[0]
+        return self._pydt_factors(like, self.recurrent_dropout, True, like.shape)
 
     def _pydt_products(self, x: Any, training: bool, sequence: bool) -> Any:
         """The inputs' part of all gates, (n, steps, ...) of a sequence, else (n, ...)."""
@@ -144,8 +148,8 @@ class GatedCell(Layer):
         """The output (n, units) and the states after a step, for inputs (n, features)."""
         nested = isinstance(states, (list, tuple))
         before = list(states) if nested else [states]
-        factors = self._pydt_state_factors(before[0], training)
-        new = self._pydt_step(self._pydt_products(inputs, training, sequence=False), before, factors)
+        z = self._pydt_products(inputs, training, sequence=False)
+        new = self._pydt_step(z, before, self._pydt_state_factors(z, training))
         return new[0], new if nested else new[0]
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Any]:

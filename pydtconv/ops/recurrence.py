@@ -184,8 +184,7 @@ def step(
         i, forget, k, o = ops.split(z + product, 4, axis=-1)
         c = g(forget) * states[1] + g(i) * f(k)
         return [g(o) * f(c), c]
-    gates = g(z[:, : 2 * units] + product[:, : 2 * units])
-    u, r = gates[:, :units], gates[:, units:]
+    u, r = (g(z[:, part] + product[:, part]) for part in (slice(units), slice(units, 2 * units)))
     if cell == "gru":
         inner = r * product[:, 2 * units :]
     else:

@@ -230,6 +230,44 @@ def test_dropout_is_the_same_in_all_steps(name):
     assert last < first
 
 
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: layers.SimpleRNN(4, recurrent_dropout=0.5), (5, 3)),
+        (lambda: layers.LSTM(4, recurrent_dropout=0.5), (5, 3)),
+        (lambda: layers.GRU(4, recurrent_dropout=0.5), (5, 3)),
+        (lambda: layers.GRU(4, recurrent_dropout=0.5, reset_after=False), (5, 3)),
+        (lambda: layers.LSTM(4, dropout=0.5), (5, 3)),
+        (lambda: layers.RNN([layers.LSTMCell(4, recurrent_dropout=0.5), layers.GRUCell(3)]), (5, 3)),
+        (lambda: layers.ConvLSTM1D(2, 3, recurrent_dropout=0.5), (3, 6, 2)),
+    ],
+)
+def test_dropout_is_drawn_anew_in_each_step_of_training(make, shape):
+    model = pydtconv.Sequential([pydtconv.Input(shape), make()])
+    model.compile(pydtconv.optimizers.SGD(0.0), "mse")
+    x, y = np.random.default_rng(0).normal(size=(4, *shape)), np.zeros((4, *model.output_shape[1:]))
+    losses = model.fit(x, y, epochs=4, verbose=0).history["loss"]
+    assert len(set(losses)) == 4
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_gates_have_an_activation_each(after):
+    """As softmax, which is over a gate's units."""
+
+    def softmax(x):
+        return np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=(3, 1, 2))
+    state = np.random.default_rng(1).normal(size=(3, 4))
+    layer = layers.GRU(4, recurrent_activation="softmax", use_bias=False, reset_after=after, dtype="float64")
+    y = layer(x, initial_state=[state])
+    kernel, recurrent = layer.get_weights()
+    (zu, zr, zk), (wu, wr, wk) = (np.split(a, 3, axis=1) for a in (x[:, 0] @ kernel, recurrent))
+    u, r = softmax(zu + state @ wu), softmax(zr + state @ wr)
+    k = np.tanh(zk + (r * (state @ wk) if after else (r * state) @ wk))
+    np.testing.assert_allclose(y, u * state + (1 - u) * k, rtol=1e-9)
+
+
 def test_mixed_bfloat16_and_float64():
     results = []
     for dtype in ("float64", "mixed_bfloat16"):
