@@ -189,9 +189,12 @@ def table(name: str) -> dict[str, Any]:
     if name == "pydtconv":
         return {"__version__": keras_version(), "version": keras_version}
     if name in ("pydtconv.utils", "pydtconv.preprocessing"):
-        from pydtconv.compat.tensorflow.folder import image_dataset_from_directory
+        from pydtconv.compat.tensorflow.folder import image_dataset_from_directory, timeseries_dataset_from_array
 
-        return {"image_dataset_from_directory": image_dataset_from_directory}
+        return {
+            "image_dataset_from_directory": image_dataset_from_directory,
+            "timeseries_dataset_from_array": timeseries_dataset_from_array,
+        }
     if name == "pydtconv.backend":
         from pydtconv.compat import keras_backend
 

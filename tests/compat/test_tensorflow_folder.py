@@ -1,4 +1,4 @@
-"""`image_dataset_from_directory` as a `tf.data.Dataset`."""
+"""Data sets of `keras.utils` as `tf.data.Dataset`."""
 
 import threading
 
@@ -28,3 +28,22 @@ def test_loops_and_fit_get_the_batches_of_the_folder(tmp_path, workers):
             np.testing.assert_array_equal(np.asarray(x), a)
             np.testing.assert_array_equal(np.asarray(y), b)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("size", [4, None])
+def test_windows_of_a_series_are_a_data_set(tf, size):
+    series, targets = np.arange(20.0, dtype="float32").reshape(10, 2), np.arange(10.0, dtype="float32")
+    expected = list(keras.utils.timeseries_dataset_from_array(series, targets, 3, batch_size=size))
+    for room in (tf.keras.utils, tf.keras.preprocessing):
+        data = room.timeseries_dataset_from_array(series, targets, 3, batch_size=size)
+        assert len(data) == len(expected)
+        assert data.element_spec[0].shape == ((3, 2) if size is None else (None, 3, 2))
+        for found, right in zip(data, expected, strict=True):
+            for one, other in zip(found, right, strict=True):
+                np.testing.assert_array_equal(one.numpy(), other)
+        (first,) = tf.data.Dataset.zip((data, data)).take(1)
+        np.testing.assert_array_equal(first[1][0], expected[0][0])
+    if size:
+        model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(data, epochs=2, verbose=0)

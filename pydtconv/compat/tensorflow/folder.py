@@ -1,4 +1,4 @@
-"""`image_dataset_from_directory` as scripts know it: what it gives is a `tf.data.Dataset`."""
+"""Functions of `keras.utils` that make data sets, as scripts know them: what they give is a `tf.data.Dataset`."""
 
 from __future__ import annotations
 
@@ -55,3 +55,15 @@ def image_dataset_from_directory(*args: Any, **kwargs: Any) -> Any:
     folders = [FolderDataset(each) for each in (found if isinstance(found, tuple) else (found,))]
     sets = [each.unbatch() for each in folders] if single else folders
     return tuple(sets) if isinstance(found, tuple) else sets[0]
+
+
+@functools.wraps(our_utils.timeseries_dataset_from_array)
+def timeseries_dataset_from_array(*args: Any, **kwargs: Any) -> Dataset:
+    """As `pydtconv.utils.timeseries_dataset_from_array`."""
+    windows: Any = our_utils.timeseries_dataset_from_array(*args, **kwargs)
+
+    def specs() -> Any:
+        found = specs_of(tree.map_structure(array, windows[0]))
+        return found if windows.batch_size is None else with_axis(without_axis(found), None)
+
+    return Dataset(lambda: (tree.map_structure(array, each) for each in windows), len(windows), spec=specs)
