@@ -12,6 +12,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.dtypes import real_array
+from pydtconv.hooks import returning
 from pydtconv.naming import defined_in
 from pydtconv.ops.elementwise_loss import values_of
 
@@ -268,3 +269,4 @@ def _log_probabilities(y_pred: np.ndarray, from_logits: bool, axis: int) -> np.n
 #: what Keras has in its module has not these
 _OTHERS = ("accuracy", "as_floats", "cosine_similarity", "labels_of", "match_ranks")
 __all__ = [name for name in defined_in(globals()) if name not in _OTHERS]
+globals().update({name: returning(globals()[name]) for name in __all__})

@@ -30,6 +30,15 @@ SCHEDULES = {
     "LinearScaling": (0.1, 2.0),
 }  # fmt: skip
 
+WHOLE, FLOATS = np.array([[3, 1], [2, 0]]), np.array([[3.0, 1.0], [2.0, 0.5]], "float32")
+#: arguments of functions that have paths of their own for arrays
+ON_ARRAYS = {
+    "bincount": (WHOLE[0],), "cast": (WHOLE, "float32"), "concatenate": ([WHOLE],), "copy": (FLOATS,),
+    "dot": (WHOLE, WHOLE), "map": (lambda x: x, FLOATS), "matmul": (WHOLE, WHOLE), "mean": (WHOLE,),
+    "norm": (FLOATS, 2, None, True), "pad": (FLOATS, 0), "saturate_cast": (FLOATS, "uint8"), "stack": ([FLOATS],),
+    "unique": (WHOLE,), "vectorized_map": (lambda x: x, FLOATS),
+}  # fmt: skip
+
 
 def classes(module, base):
     return {n: c for n, c in vars(module).items() if inspect.isclass(c) and issubclass(c, base) and c is not base}
@@ -46,6 +55,13 @@ def calls():
             yield f"initializers.{name}", lambda kind=kind, shape=shape: kind()(shape)
     for name, kind in classes(schedules, schedules.LearningRateSchedule).items():
         yield f"schedules.{name}", lambda kind=kind, name=name: kind(*SCHEDULES[name])(3)
+    for name, arguments in ON_ARRAYS.items():
+        yield f"ops.{name}", lambda name=name, arguments=arguments: getattr(ops, name)(*arguments)
+    for name in ("nonzero", "where"):
+        yield f"ops.{name}", lambda name=name: getattr(ops, name)(WHOLE)[0]
+    yield "ops.top_k", lambda: ops.top_k(FLOATS, 1)[1]
+    for name in ("categorical_accuracy", "mean_squared_error", "kl_divergence"):
+        yield f"metrics.{name}", lambda name=name: getattr(keras.metrics, name)(FLOATS, FLOATS)
     yield "Variable.value", lambda: keras.Variable([1.0, 2.0]).value
     yield "Variable * 2", lambda: keras.Variable([1.0, 2.0]) * 2
     yield "loss", lambda: keras.losses.MeanSquaredError()(np.ones((1, 2)), np.zeros((1, 2)))
@@ -71,6 +87,16 @@ def test_elements_of_tensors_are_tensors(tf):
     result = (tf.keras.metrics.Mean()([1.0, 2.0]) * 100) / 2
     assert (result.numpy(), result) == (75, 75)
     assert (tf.shape(x)[0].numpy(), tf.size(x).numpy(), tf.rank(x).numpy()) == (2, 4, 2)
+
+
+def test_several_results_have_names(tf):
+    top, (values, places) = tf.math.top_k([[1.0, 3.0, 2.0]], 2), tf.nn.top_k([[1.0, 3.0, 2.0]], 2)
+    np.testing.assert_array_equal(top.values.numpy(), values)
+    np.testing.assert_array_equal(top.indices.numpy(), places)
+    found = tf.unique_with_counts([4, 1, 4])
+    assert [each.numpy().tolist() for each in (found.y, found.idx, found.count)] == [[4, 1], [0, 1, 0], [2, 1]]
+    assert tf.unique([4, 1, 4]).idx.numpy().tolist() == [0, 1, 0]
+    assert tf.function(lambda x: tf.math.top_k(x, 1).indices)(tf.constant([1.0, 3.0])).numpy().tolist() == [1]
 
 
 def test_gradients_take_functions_of_numpy_once_their_tape_is_closed(tf):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -224,9 +224,16 @@ def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -
     return ops.log_softmax(logits, -1 if axis is None else axis)
 
 
-def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None) -> Any:
+class TopK(NamedTuple):
+    """The largest elements, and where they are."""
+
+    values: Any
+    indices: Any
+
+
+def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None) -> TopK:
     values, places = ops.top_k(input, k, sorted)
-    return values, ops.cast(places, index_type if isinstance(index_type, str) else np.dtype(index_type).name)
+    return TopK(values, ops.cast(places, index_type if isinstance(index_type, str) else np.dtype(index_type).name))
 
 
 def _blocks(function: Callable[..., Any]) -> Callable[..., Any]:

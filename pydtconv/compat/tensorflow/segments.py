@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,17 +127,33 @@ def histogram_fixed_width(
     return array(np.bincount(bins, minlength=int(nbins)), name_of(dtype))
 
 
-def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> tuple[Any, Any]:
+class Unique(NamedTuple):
+    """Values, and for each element the place of its value."""
+
+    y: Any
+    idx: Any
+
+
+class UniqueWithCounts(NamedTuple):
+    """As `Unique`, and how often each value is there."""
+
+    y: Any
+    idx: Any
+    count: Any
+
+
+def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> Unique:
     """The values of an array in the order of their first places, and for each element the place of its value."""
     values, first, places = np.unique(np.asarray(array(x)), return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return array(values[order]), array(np.argsort(order)[places], out_idx)
+    return Unique(array(values[order]), array(np.argsort(order)[places], out_idx))
 
 
-def unique_with_counts(x: Any, out_idx: Any = "int32", name: str | None = None) -> tuple[Any, Any, Any]:
+def unique_with_counts(x: Any, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
     """As `unique`, and how often each value is there."""
     values, places = unique(x, out_idx)
-    return values, places, array(np.bincount(np.asarray(places), minlength=len(values)), name_of(out_idx))
+    counts = np.bincount(np.asarray(places), minlength=len(values))
+    return UniqueWithCounts(values, places, array(counts, name_of(out_idx)))
 
 
 def edit_distance(hypothesis: SparseTensor, truth: SparseTensor, normalize: bool = True, name: Any = None) -> Any:

@@ -115,7 +115,7 @@ def of_integers(rule: str, function: Callable[..., Any], xs: Sequence[Any], **st
     """A function of NumPy of integers; `rule` is the row of the table that calls it, for those that are symbolic."""
     if any(map(is_symbolic, xs)):
         return TableOp(rule, tuple(static.items()))(*xs)
-    return np.asarray(function(*xs, **static))
+    return hooks.as_result(np.asarray(function(*xs, **static)))
 
 
 def of_one_kind(*xs: Any) -> tuple[Any, ...]:

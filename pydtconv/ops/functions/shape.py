@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import config, dtypes
 from pydtconv.extents import check
+from pydtconv.hooks import as_result
 from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.moving import moved
 from pydtconv.ops.functions.operands import as_tensor, is_symbolic, is_watched, of_one_kind
@@ -93,7 +94,7 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
     xs = of_one_kind(*xs)
     if not xs:
         raise ValueError("concatenate: expected one tensor or more, got none")
-    return xs[0] if len(xs) == 1 else moved(Concatenate(axis), *xs)
+    return as_result(xs[0]) if len(xs) == 1 else moved(Concatenate(axis), *xs)
 
 
 def stack(x: Sequence[Any], axis: int = 0) -> Any:
@@ -216,7 +217,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
         raise ValueError(f"pad: constant_values: expected None for mode={mode!r}, got {constant_values}")
     widths = np.broadcast_to(np.asarray(pad_width, int), (len(x.shape), 2))
     if not widths.any():
-        return x
+        return as_result(x)
     pairs = tuple((int(a), int(b)) for a, b in widths)
     return moved(Pad(pairs, mode, float(constant_values or 0)), x)
 
@@ -227,10 +228,10 @@ def cast(x: Any, dtype: str) -> Any:
         return x
     x, name = x if is_symbolic(x) else np.asarray(x), dtypes.name_of(dtype)
     if str(x.dtype) == name:
-        return x
+        return as_result(x)
     if is_symbolic(x) or is_watched(x):
         return Cast(name)(x)
-    return dtypes.converted(x, name) if name == dtypes.BFLOAT16 else x.astype(name)
+    return as_result(dtypes.converted(x, name) if name == dtypes.BFLOAT16 else x.astype(name))
 
 
 def with_axis_last(function: Callable[[Any], Any], x: Any, axis: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import config
 from pydtconv.extents import check
+from pydtconv.hooks import as_result
 from pydtconv.ops.checks import check_axis, normalize_axes
 from pydtconv.ops.functions.arithmetic import (
     abs,
@@ -165,7 +166,7 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
         raise ValueError(f"norm: axis: expected one or two axes for ord={ord!r}, got {len(axes)} of shape {shape(x)}")
     if is_symbolic(x):
         raise NotImplementedError(f"ops.norm with ord={ord!r} of matrices: is here for arrays only")
-    return np.linalg.norm(x, ord, axes, keepdims).astype(x.dtype)
+    return as_result(np.linalg.norm(x, ord, axes, keepdims).astype(x.dtype))
 
 
 @in_reals

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydtconv import dtypes
 from pydtconv.extents import LARGEST, check
+from pydtconv.hooks import as_result
 from pydtconv.ops.checks import check_axis
 from pydtconv.ops.functions.arithmetic import (
     divide,
@@ -90,7 +91,7 @@ def copy(x: Any) -> Any:
     """x; a copy of an array, of a variable its value as it is now."""
     if hasattr(x, "assign"):
         return x * 1 if x.dtype.startswith("float") else cast(cast(x, "float64") * 1, x.dtype)
-    return x if is_symbolic(x) else np.array(x)
+    return x if is_symbolic(x) else as_result(np.array(x))
 
 
 def view(x: Any, dtype: Any = None) -> Any:
@@ -143,12 +144,12 @@ def saturate_cast(x: Any, dtype: str) -> Any:
     array = np.asarray(x)
     if array.dtype.kind in "iu" and kind.kind in "iu":  # exactly, as float64 has not all integers
         have = np.iinfo(array.dtype)
-        return np.clip(array, max(info.min, have.min), min(info.max, have.max)).astype(kind)
+        return as_result(np.clip(array, max(info.min, have.min), min(info.max, have.max)).astype(kind))
     array = array.astype("float64")
     with np.errstate(invalid="ignore"):
         found = np.clip(array, low, high).astype(kind)
     # the largest integer may be no float, and the float beside it wraps
-    return found if kind.kind == "f" else np.where(array >= high, kind.type(info.max), found)
+    return as_result(found if kind.kind == "f" else np.where(array >= high, kind.type(info.max), found))
 
 
 # -- pieces ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.hooks import as_result
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.shape import concatenate, get_item, stack
 from pydtconv.ops.functions.tables.composed_shapes import where
@@ -37,7 +38,9 @@ def _stacked(items: Sequence[Any]) -> Any:
 
 
 def _stack(leaves: Sequence[Any]) -> Any:
-    return stack(leaves, 0) if any(is_symbolic(leaf) for leaf in leaves) else np.stack([np.asarray(x) for x in leaves])
+    if any(is_symbolic(leaf) for leaf in leaves):
+        return stack(leaves, 0)
+    return as_result(np.stack([np.asarray(x) for x in leaves]))
 
 
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
@@ -143,4 +146,4 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 def _joined(leaves: Sequence[Any], axis: int) -> Any:
     if any(is_symbolic(leaf) for leaf in leaves):
         return concatenate(leaves, axis)
-    return np.concatenate(leaves, axis)
+    return as_result(np.concatenate(leaves, axis))

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydtconv.dtypes import name_of
 from pydtconv.extents import check
+from pydtconv.hooks import as_result
 from pydtconv.ops.checks import check_axis
 from pydtconv.ops.functions.operands import as_float, is_symbolic
 from pydtconv.ops.functions.tables import elementwise
@@ -42,7 +43,7 @@ def _integers(name: str, x: Any) -> np.ndarray:
 
 def nonzero(x: Any) -> tuple[np.ndarray, ...]:
     """The indices of the elements of an array that are not zero, for each axis."""
-    return tuple(index.astype("int32") for index in np.nonzero(_array("nonzero", x)))
+    return tuple(as_result(index.astype("int32")) for index in np.nonzero(_array("nonzero", x)))
 
 
 def _unravelled(places: np.ndarray, shape: tuple[int, ...]) -> Any:
@@ -76,7 +77,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
         heavy = np.broadcast_to(np.asarray(weights), x.shape).reshape(rows.shape)
     counts = [np.bincount(row, None if heavy is None else heavy[i], length)[:length] for i, row in enumerate(rows)]
     kind = "int32" if weights is None else np.asarray(weights).dtype
-    return np.asarray(counts).reshape(*x.shape[:-1], length).astype(kind)
+    return as_result(np.asarray(counts).reshape(*x.shape[:-1], length).astype(kind))
 
 
 def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Any, Any]:
@@ -112,6 +113,7 @@ def unique(
     wanted = zip((True, return_index, return_inverse, return_counts), parts, strict=True)
     found = [part for want, part in wanted if want]
     found[1:] = [part if is_symbolic(part) else part.astype("int32") for part in found[1:]]
+    found = [part if is_symbolic(part) else as_result(part) for part in found]
     return found[0] if len(found) == 1 else tuple(found)
 
 
