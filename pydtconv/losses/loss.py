@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import config, ops, replica
+from pydtconv import config, ops, replica, tree
 from pydtconv.dtype_policies import gathering_dtype
 from pydtconv.dtypes import BFLOAT16, name_of, real, real_array
 from pydtconv.naming import checked_name, to_snake_case, with_default_name
@@ -64,9 +64,14 @@ class Loss(OwnNames):
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         mask = getattr(y_pred, "_keras_mask", None)
-        y_true, y_pred = as_operands(_widened(y_true), self._pydt_in_dtype(_widened(y_pred)), labels=self.takes_labels)
-        if not self.takes_labels:
-            y_true, y_pred = match_ranks(y_true, y_pred)
+        if tree.is_nested(y_pred) and not isinstance(self, LossFunctionWrapper):  # its own `call` takes structures
+            y_true, y_pred = (tree.map_structure(_operand, each) for each in (y_true, y_pred))
+        else:
+            y_true, y_pred = as_operands(
+                _widened(y_true), self._pydt_in_dtype(_widened(y_pred)), labels=self.takes_labels
+            )
+            if not self.takes_labels:
+                y_true, y_pred = match_ranks(y_true, y_pred)
         values = self.call(y_true, y_pred)
         if not hasattr(values, "shape"):
             raise ValueError(f"loss {self.name!r}: expected a tensor, a value for each sample, got {values!r}")
@@ -177,6 +182,11 @@ def _without(shape: tuple[int | None, ...], axis: int, *one: int) -> tuple[int |
     """The shape without an axis, or with another extent there."""
     axis %= len(shape)
     return (*shape[:axis], *one, *shape[axis + 1 :])
+
+
+def _operand(x: Any) -> Any:
+    """A tensor or an array as it is, a number as an array."""
+    return _widened(x) if hasattr(x, "dtype") else np.asarray(x, config.floatx())
 
 
 def _widened(x: Any) -> Any:

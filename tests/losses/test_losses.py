@@ -301,3 +301,18 @@ def test_shapes_that_broadcasting_makes_equal_are_warned_of():
         losses.mean_squared_error(np.ones((4, 1), "float32"), np.ones((4, 3), "float32"))
     with pytest.raises(ValueError, match="y_true must have y_pred's shape"):
         losses.mean_squared_error(np.ones((4, 2), "float32"), np.ones((4, 3), "float32"))
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_loss_of_ones_own_takes_structures(kind):
+    class Sum(losses.Loss):
+        def call(self, y_true, y_pred):
+            return sum(ops.mean(ops.square(a - b), axis=-1) for a, b in zip(y_true, y_pred, strict=True))
+
+    rng = np.random.default_rng(0)
+    y_true, y_pred = (kind(rng.random((3, n)).astype("float32") for n in (2, 5)) for _ in range(2))
+    expected = np.mean(sum(((a - b) ** 2).mean(-1) for a, b in zip(y_true, y_pred, strict=True)))
+    np.testing.assert_allclose(Sum()(y_true, y_pred), expected, rtol=1e-6)
+    weights = np.array([1.0, 0.0, 2.0])
+    values = sum(((a - b) ** 2).mean(-1) for a, b in zip(y_true, y_pred, strict=True))
+    np.testing.assert_allclose(Sum()(y_true, y_pred, weights), np.mean(values * weights), rtol=1e-6)
