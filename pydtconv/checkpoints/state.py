@@ -145,7 +145,7 @@ def _structure() -> Iterator[None]:
 def _variables(model: Any) -> Iterator[tuple[str, int, Variable]]:
     """(path of the layer, index, variable) of the model and all layers inside."""
     for path, layer in walk(model):
-        for i, variable in enumerate(layer._pydt_own_variables()):
+        for i, variable in enumerate([*layer._pydt_own_variables(), *layer._pydt_run_variables()]):
             yield path or "model", i, variable
 
 

@@ -154,9 +154,12 @@ class RNN(Layer):
         """The states of a batch of this size before its first step."""
         return initial_state_of(self.cell, batch_size, self.compute_dtype)
 
+    def _pydt_run_variables(self) -> list[Any]:
+        return [] if self.states is None else tree.flatten(self.states)
+
     def reset_state(self) -> None:
         """Sets the states of a stateful layer to 0."""
-        for variable in tree.flatten(self.states) if self.states is not None else ():
+        for variable in self._pydt_run_variables():
             variable.assign(np.zeros(variable.shape, variable.dtype))
 
     reset_states = reset_state

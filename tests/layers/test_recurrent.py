@@ -211,6 +211,33 @@ def test_stateful_as_keras():
         layers.GRU(2, stateful=True)(pydtconv.Input((3, 4)))
 
 
+@pytest.mark.parametrize("subclassed", [False, True])
+def test_stateful_training_resumes_bit_for_bit(subclassed, tmp_path):
+    class Own(pydtconv.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = layers.LSTM(3, stateful=True), layers.Dense(1)
+
+        def call(self, x):
+            return self.last(self.first(x))
+
+    def trained(name, epochs):
+        pydtconv.utils.set_random_seed(1)
+        inputs = pydtconv.Input(batch_shape=(3, STEPS, FEATURES))
+        x = layers.Bidirectional(layers.GRU(2, stateful=True, return_sequences=True))(inputs)
+        model = Own() if subclassed else pydtconv.Model(inputs, layers.ConvLSTM1D(1, 1, stateful=True)(x[..., None]))
+        model.compile("adam", "mse")
+        kept = pydtconv.callbacks.BackupAndRestore(tmp_path / name, delete_checkpoint=False)
+        y = np.ones((6, *model.predict(X, 3, verbose=0).shape[1:]))
+        model.fit(X, y, 3, epochs, verbose=0, callbacks=[kept])
+        return [*model.get_weights(), model.predict(X, 3, verbose=0)]
+
+    whole = trained("whole", 4)
+    trained("parts", 2)
+    for found, expected in zip(trained("parts", 4), whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("name", ["SimpleRNN", "LSTM", "GRU"])
 def test_dropout_is_the_same_in_all_steps(name):
     x = np.ones((64, 3, 8), "float32")

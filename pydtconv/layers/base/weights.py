@@ -113,6 +113,10 @@ class Weights(OwnNames):
     def _pydt_own_variables(self) -> list[Variable]:
         return self._pydt_trainable_variables + self._pydt_non_trainable_variables
 
+    def _pydt_run_variables(self) -> list[Variable]:
+        """Those of a run, which checkpoints of training have, and files of the model have not."""
+        return []
+
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
