@@ -27,6 +27,7 @@ from pydtconv.loops.derivatives import Derivative, connected
 from pydtconv.loops.recorded_tensor import Handle
 from pydtconv.loops.stages import run_stage
 from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.branches import check_none
 from pydtconv.ops.shape import Cast
 
 __all__ = ["Handle", "Recording", "ValueNeededError"]
@@ -284,6 +285,7 @@ class Recording(Graph):
 
     def apply(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
         """A step of an optimizer by these gradients."""
+        check_none(f"{optimizer.name}.apply()")
         self.act(Apply(optimizer, [self.inner(gradient) for gradient in gradients], variables))
 
     def assign(self, variable: Variable, value: Any, sign: int | None) -> None:
@@ -292,6 +294,7 @@ class Recording(Graph):
         What is assigned in a layer's call or a tape's block ends no stage, so that gradients go through what was read
         before and is read afterwards; where processes make one value of all of theirs, that comes first.
         """
+        check_none(f"{variable.path}.assign()")
         if (self.in_layer or self.open_tapes) and not variable.trainable and self.workspace.sharing is None:
             self.actions[self.stage].append(Assign(variable, self.assigned(variable, value, sign), None))
             return
@@ -309,6 +312,7 @@ class Recording(Graph):
 
     def update(self, metric: Any, method: str, args: Any, kwargs: Any) -> None:
         """A call of a metric that changes its state."""
+        check_none(f"{metric.name}.{method}()")
         inner = tree.map_structure(self._kept, (args, kwargs))
         self.act(Update(metric, method, *inner))
 

@@ -16,6 +16,7 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.kernels.base import AlgorithmKernel, Keepable, Kernel, WindowKernel
 from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import Op, Spec, is_image, outputs_of
+from pydtconv.ops.branches import check_none
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
 from pydtconv.ops.shape import Cast
@@ -298,6 +299,7 @@ class Graph:
 
     def update(self, metric: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Notes a call of a metric, for whoever runs the graph to make with the values."""
+        check_none(f"{metric.name}.{method}()")
         self.metric_updates.append(MetricUpdate(metric, method, args, kwargs))
 
     def assign(self, variable: Variable, value: Any, sign: int | None) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pydtconv import tree
 from pydtconv.hooks import as_result
+from pydtconv.ops.branches import traced
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.shape import concatenate, get_item, stack
 from pydtconv.ops.functions.tables.composed_shapes import where
@@ -47,13 +48,13 @@ def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> 
     """true_fn() where pred is true, else false_fn(); both, and a choice, where pred is symbolic."""
     if not is_symbolic(pred):
         return true_fn() if np.asarray(pred).any() else false_fn()
-    return tree.map_structure(lambda a, b: where(pred, a, b), true_fn(), false_fn())
+    return tree.map_structure(lambda a, b: where(pred, a, b), traced(true_fn), traced(false_fn))
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """branches[index](*operands), the index limited to those that there are."""
     if is_symbolic(index):
-        results = [branch(*operands) for branch in branches]
+        results = [traced(branch, *operands) for branch in branches]
         chosen = results[-1]
         for i, result in reversed(list(enumerate(results[:-1]))):
             chosen = tree.map_structure(lambda a, b, i=i: where(index <= i, a, b), result, chosen)
