@@ -40,3 +40,23 @@ def test_a_layer_whose_branch_assigns_is_refused():
 
     with pytest.raises(NotImplementedError, match="branch of cond or switch"):
         Counting()(pydtconv.Input((2,)))
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_step_that_runs_as_python_takes_one_branch(eager):
+    class Model(pydtconv.Model):
+        def train_step(self, data):
+            self.calls.assign_add(1.0)
+            ops.cond(self.calls > 1.0, lambda: self.taken.assign_add(1.0), lambda: self.other.assign_add(1.0))
+            return {"loss": 0.0}
+
+    x = pydtconv.Input((2,))
+    model = Model(x, layers.Dense(1)(x))
+    model.calls, model.taken, model.other = (pydtconv.Variable(0.0, trainable=False) for _ in range(3))
+    model.compile("sgd", "mse", run_eagerly=eager)
+    if not eager:
+        with pytest.raises(NotImplementedError, match="branch of cond or switch"):
+            model.fit(np.ones((6, 2)), np.ones((6, 1)), batch_size=2, verbose=0)
+        return
+    model.fit(np.ones((6, 2)), np.ones((6, 1)), batch_size=2, verbose=0)
+    assert [float(v) for v in (model.calls, model.taken, model.other)] == [3.0, 2.0, 1.0]

@@ -44,22 +44,27 @@ def _stack(leaves: Sequence[Any]) -> Any:
     return as_result(np.stack([np.asarray(x) for x in leaves]))
 
 
+def _is_open(value: Any) -> bool:
+    """Whether there is no value yet: what is recorded has one where code runs as it is written."""
+    return is_symbolic(value) and getattr(getattr(value, "graph", None), "traced", True)
+
+
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    """true_fn() where pred is true, else false_fn(); both, and a choice, where pred is symbolic."""
-    if not is_symbolic(pred):
+    """true_fn() where pred is true, else false_fn(); both, and a choice, where pred has no value yet."""
+    if not _is_open(pred):
         return true_fn() if np.asarray(pred).any() else false_fn()
     return tree.map_structure(lambda a, b: where(pred, a, b), traced(true_fn), traced(false_fn))
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """branches[index](*operands), the index limited to those that there are."""
-    if is_symbolic(index):
+    if _is_open(index):
         results = [traced(branch, *operands) for branch in branches]
         chosen = results[-1]
         for i, result in reversed(list(enumerate(results[:-1]))):
             chosen = tree.map_structure(lambda a, b, i=i: where(index <= i, a, b), result, chosen)
         return chosen
-    return branches[int(np.clip(int(index), 0, len(branches) - 1))](*operands)
+    return branches[int(np.clip(int(np.asarray(index)), 0, len(branches) - 1))](*operands)
 
 
 def while_loop(
