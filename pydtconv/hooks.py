@@ -77,6 +77,8 @@ class Returning:
 compute = Hook("compute")
 #: (arrays): the recording in which operators on these arrays go, as a tape watches one of them; else None
 recording_of = Hook("recording_of", lambda arrays: None)
+#: (): the graph in which operators that draw go, for each run to draw anew, as code is traced for many; else None
+graph_of_draws = Hook("graph_of_draws", lambda: None)
 #: (array): the array as a tensor of the recording that is open here, else as it is
 recorded = Hook("recorded", _as_it_is)
 #: (array or float): what a function returns to the user, who may want another class of arrays than NumPy's

@@ -258,6 +258,10 @@ class Op:
             if hasattr(value, "apply_op"):
                 return value.apply_op(self, inputs)
         graph = hooks.recording_of(inputs)
+        if graph is None and self.draws:
+            graph = hooks.graph_of_draws()
+            if graph is not None:
+                inputs = tuple(graph.constant(x, spec_of(x).dtype, x.shape) for x in map(np.asarray, inputs))
         return hooks.compute(self, *inputs) if graph is None else graph.add(self, inputs)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pydtconv import Model, layers
+from pydtconv import Input, Model, Sequential, layers, optimizers, random
 from pydtconv.utils import set_random_seed
 
 X = np.random.default_rng(0).uniform(1, 2, (200, 6, 6, 4)).astype("float32")
@@ -141,3 +141,29 @@ def test_a_seed_decides_calls_on_arrays(make):
     np.testing.assert_array_equal(first, other(images, training=True))
     assert (np.asarray(first) != second).any()
     np.testing.assert_array_equal(second, other(images, training=True))
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        lambda: layers.Dropout(0.5),
+        lambda: layers.GaussianNoise(1.0),
+        lambda: layers.GaussianDropout(0.5),
+        lambda: layers.AlphaDropout(0.5),
+        lambda: lambda x, training: random.dropout(x, 0.5) if training else x,
+    ],
+)
+def test_of_constants_each_step_of_training_draws_anew(drawn):
+    class Masked(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.drawn = drawn()
+
+        def call(self, x, training=False):
+            return x * self.drawn(np.ones((1, 8), "float32"), training=training)
+
+    model = Sequential([Input((8,)), Masked(), layers.Dense(1)])
+    model.compile(optimizers.SGD(0.0), "mse")
+    x = np.arange(32.0).reshape(4, 8) ** 2
+    assert len(set(model.fit(x, np.zeros((4, 1)), epochs=4, verbose=0).history["loss"])) == 4
+    np.testing.assert_array_equal(model.predict(x, verbose=0), model.layers[-1](x.astype("float32")))

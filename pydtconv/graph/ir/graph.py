@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import dtypes
+from pydtconv import dtypes, hooks
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, MetricUpdate
 from pydtconv.graph.ir.variable import Variable
@@ -27,6 +27,12 @@ from pydtconv.serialization.budget import claim
 def current_graph() -> Graph | None:
     """The innermost graph that this thread is tracing, or None."""
     return tracing.current()
+
+
+@hooks.graph_of_draws.fill
+def _graph_of_draws() -> Graph | None:
+    graph = current_graph()
+    return None if graph is None or graph.runs_once else graph
 
 
 #: names of operators that give yes or no

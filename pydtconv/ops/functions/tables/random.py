@@ -157,7 +157,7 @@ def dropout(inputs: Any, rate: float, noise_shape: Any = None, seed: Any = None)
         return np.zeros_like(inputs)
     if not 0 <= rate < 1:
         raise ValueError(f"dropout: rate: expected a number from 0 up to 1, got {rate}")
-    if is_symbolic(inputs):
+    if is_symbolic(inputs) or (hooks.graph_of_draws() is not None and np.asarray(inputs).dtype.kind == "f"):
         own = None if seed is None or isinstance(seed, SeedGenerator) else int(seed)
         return Dropout(rate, noise_shape=None if noise_shape is None else tuple(noise_shape), seed=own, always=True)(
             inputs
