@@ -1,5 +1,7 @@
 """Integers and booleans: values and kinds of dtype as in Keras, on arrays and in code that is traced."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -160,3 +162,19 @@ def test_numbers_without_a_tensor_are_whole_where_they_are():
     assert ops.multiply(2**20, 2**20) == 2**40
     assert ops.power(2, -1) == 0.5
     assert ops.maximum(1, 2.5).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "subtract", "multiply", "power", "maximum", "minimum", "negative", "square", "clip"]
+)
+def test_operands_are_those_of_the_signature(name):
+    """One too many is no place for results, and operands by name may come in any order."""
+    function = getattr(ops, name)
+    parameters = list(inspect.signature(function).parameters)
+    values = [np.array([5, 7]), np.array([2, 3]), np.array([4, 6])][: len(parameters)]
+    target = np.zeros(2, "int64")
+    with pytest.raises(TypeError, match="positional argument"):
+        function(*values, target)
+    np.testing.assert_array_equal(target, 0)
+    by_name = dict(reversed(list(zip(parameters, values, strict=True))))
+    np.testing.assert_array_equal(function(**by_name), function(*values))

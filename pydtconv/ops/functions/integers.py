@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,11 +24,15 @@ def exact(on_integers: Callable[..., Any], of_booleans: bool = False) -> Callabl
 
     def decorator(on_floats: Callable[..., Any]) -> Callable[..., Any]:
         name = f"{on_floats.__name__} of integers"
+        parameters = tuple(inspect.signature(on_floats).parameters)
         RULES[name] = Rule(on_integers, no_gradient, dtype="promote")
 
         @functools.wraps(on_floats)
         def function(*args: Any, **kwargs: Any) -> Any:
-            values = [as_tensor(value) if lists_numbers(value) else value for value in (*args, *kwargs.values())]
+            given = [*args, *(kwargs[each] for each in parameters[len(args) :] if each in kwargs)]
+            if len(given) != len(args) + len(kwargs) or not 0 < len(given) <= len(parameters):
+                return on_floats(*args, **kwargs)  # which says what is wrong
+            values = [as_tensor(value) if lists_numbers(value) else value for value in given]
             fraction = on_integers is np.power and _is_number(values[-1]) and values[-1] < 0
             if all(map(_is_whole, values)) and not fraction:  # without a tensor numbers are what they are
                 return as_result(_as_small(on_integers(*values)))
