@@ -43,7 +43,7 @@ class Counting(MpiAllReduce):
     """Counts the sums that are under way."""
 
     def __init__(self, communicator):
-        super().__init__(communicator)
+        super().__init__(communicator, communicator)  # nothing is gathered
         self.now = self.most = 0
 
     def start(self, gradients, part):
