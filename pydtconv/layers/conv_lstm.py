@@ -95,6 +95,10 @@ class ConvLSTMCell(GatedCell):
         shape = (*self._extents, self.filters) if last else (self.filters, *self._extents)
         return [ops.zeros((batch_size, *shape), dtype=self.compute_dtype) for _ in range(2)]
 
+    def _pydt_first_states(self, z: Any) -> list[Any]:
+        """Computed from z: constants of images, of all samples, would be large."""
+        return [ops.zeros_like(ops.split(z, 4, axis=self._pydt_axis)[0])] * 2
+
     @property
     def _pydt_axis(self) -> int:
         return -1 if self.data_format == "channels_last" else -1 - self.rank

@@ -288,14 +288,14 @@ def _step_by_step(
     layer: RNN, cell: Any, x: Any, states: list[Any] | None, mask: Any, training: bool, sequences: bool
 ) -> tuple[Any, list[Any]]:
     n, steps = x.shape[:2]
-    if states is None:
-        states = initial_state_of(cell, n, layer.compute_dtype)
     shared = isinstance(cell, GatedCell) and type(cell).call is GatedCell.call
     if shared:
         if not cell.built:
             cell.build((n, *x.shape[2:]))
         x = cell._pydt_products(x, training, sequence=True)
         factors = cell._pydt_state_factors(x[:, 0], training)
+    if states is None:
+        states = cell._pydt_first_states(x[:, 0]) if shared else initial_state_of(cell, n, layer.compute_dtype)
     output, outputs = None, []
     for t in reversed(range(steps)) if layer.go_backwards else range(steps):
         if shared:

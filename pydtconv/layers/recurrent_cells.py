@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import activations, ops
+from pydtconv import activations, ops, tree
 from pydtconv.layers.base.arguments import given, positive
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.seeds import seed_of_call
@@ -156,6 +156,10 @@ class GatedCell(Layer):
         """Zeros (batch_size, size) for each state."""
         sizes = self.state_size if isinstance(self.state_size, (list, tuple)) else [self.state_size]
         return [ops.zeros((batch_size, size), dtype=self.compute_dtype) for size in sizes]
+
+    def _pydt_first_states(self, z: Any) -> list[Any]:
+        """The states to start from beside z, the inputs' part of a step."""
+        return tree.flatten(self.get_initial_state(z.shape[0]))
 
 
 class UnitsCell(GatedCell):

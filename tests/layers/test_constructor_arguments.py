@@ -265,7 +265,12 @@ def test_files_of_keras(name, tmp_path):
         arguments_of_layers.append({"name": f"layer_{argument}", **arguments})
 
     def model_of(package, cls):
-        inputs = [[package.Input(x.shape[1:], dtype="int32" if whole else "float32") for x in each] for each in xs]
+        dtype = "int32" if whole else "float32"
+        batches = [2 if arguments.get("stateful") else None for arguments in arguments_of_layers]
+        inputs = [
+            [package.Input(batch_shape=(batch, *x.shape[1:]), dtype=dtype) for x in each]
+            for batch, each in zip(batches, xs, strict=True)
+        ]
         outputs = []
         for each, arguments in zip(inputs, arguments_of_layers, strict=True):
             layer = cls(**arguments)

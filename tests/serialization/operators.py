@@ -17,6 +17,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "RandomCrop": {"height": 3, "width": 3},
     "Augment": {"kind": "brightness", "settings": [["factor", [0.1, 0.2]], ["value_range", [0, 255]]]},
     "Contract": {"a": "bijc", "b": "bijc", "c": "bij"}, "ArgMax": {"axis": 1}, "WeightedSum": {"weights": [1.0]},
+    "Recurrence": {"cell": "simple"},
 }  # fmt: skip
 TWO = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "Power", "Concatenate", "Contract")
 _OF_CHANNELS = array([1.0] * 4)
@@ -27,6 +28,7 @@ INPUTS: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "TakeRows": ((VECTORS,), (array([[1.0]] * 9),)),
     "Dense": ((VECTORS,), (array([[1.0] * 3] * 6),)),
     "Bias": ((IMAGES,), (_OF_CHANNELS,)),
+    "Recurrence": (((5, 3),), (array([[1.0] * 3] * 3),)),
     "LayerNorm": ((IMAGES,), (_OF_CHANNELS,) * 2),
     "BatchNorm": ((IMAGES,), (_OF_CHANNELS,) * 4),
     **dict.fromkeys(("Conv", "DepthwiseConv"), ((IMAGES,), (array([[[[1.0]] * 4]]),))),

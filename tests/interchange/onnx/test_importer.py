@@ -32,6 +32,8 @@ REFUSED = (
     "nothing is left of shape",
     "each letter once",
     "shape: expected one for",
+    "layout: expected 0",
+    "P: expected none, or zeros",
 )
 
 
