@@ -1,7 +1,7 @@
 """Predicts how data-parallel training scales, from the timings of one rank's step and the network between ranks.
 
   pydtconv simulate --model resnet34 --ranks 1,2,4,...,1024 --network 100Gbps:1.5us --batch-per-rank 64
-  pydtconv simulate --profile step.json --ranks 1,2,4,8 --network 1Gbps:100us
+  pydtconv simulate --profile step.json --ranks 1,2,4,8 --network 1Gbps:100us --ranks-per-host 4
   pydtconv simulate --model unet --mesh height=2 batch=2 --ranks-per-host 2
 
 The step is profiled here at several batch sizes, or read from files that `pydtconv train --profile` wrote; then
@@ -10,6 +10,11 @@ on, or after it (blocking).  NETWORK is bandwidth:latency (default: 100Gbps:1.5u
 a rank adds (10GB/s), and at which its cores could send and receive if they did nothing else (by default they have
 nothing to do with it).  A table and a picture are made of weak scaling (images per rank) and strong scaling (images
 of all).
+
+Steps take different times, and ranks wait for the slowest one: what it is expected to take is predicted from the
+profiled steps.  How much reductions differ is known from a profile of several ranks (mpiexec).  Ranks of a host share
+its link.  The table has the portions of an overlapped step that are lost: to this spread, to sharing links, and to
+waiting for communication that is not hidden, over a link of a rank's own.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydtconv.cli import neighbours, networks, processes, training
@@ -48,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
     processes.add_batchnorm(parser)
     parser.add_argument("--algorithm", help="ring, recursive_doubling, rabenseifner or best (default)")
     parser.add_argument("--threads", type=int, help="threads of a rank (default: as everywhere)")
-    parser.add_argument("--steps", type=int, help="steps that are profiled at each batch size (default: 5)")
+    parser.add_argument("--steps", type=int, help="steps that are profiled at each batch size (default: 10)")
     parser.add_argument(
         "--mesh",
         nargs="+",
@@ -60,8 +66,8 @@ def add_arguments(parser: Parser) -> None:
         "--ranks-per-host",
         type=int,
         metavar="N",
-        help="ranks of a host: with --mesh, one is profiled beside N - 1 processes that do the same, and meshes of at "
-        "most N ranks have one copy of the weights (default: 1)",
+        help="ranks of a host, which share its link: one is profiled beside N - 1 processes that do the same; with "
+        "--mesh, meshes of at most N ranks have one copy of the weights (default: 1)",
     )
     parser.add_argument(neighbours.OPTION, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -78,7 +84,7 @@ def run(args: Any) -> int:
         return run_neighbour(args)
     if args.mesh is not None:
         return run_meshes(args)
-    networks.refuse(args, ("ranks_per_host", "memory_limit"), "without --mesh, of whose ranks it is")
+    networks.refuse(args, ("memory_limit",), "without --mesh, of whose ranks it is")
     if args.profile is not None:
         shape = ("image_size", "channels", "classes", "variant", "dtype", "matmul_precision")
         networks.refuse(args, (*shape, "threads", "steps"), "with --profile, whose steps have been timed")
@@ -86,7 +92,8 @@ def run(args: Any) -> int:
         with_defaults(args)
         check(args)
         networks.check_picture("--picture", args.picture, needed=False)
-        ranks, network = parse_ranks(args.ranks), Network.parse(args.network)
+        ranks = parse_ranks(args.ranks)
+        network = replace(Network.parse(args.network), ranks_per_host=args.ranks_per_host)
         workload = Workload(profiles(args))
         without = f"for {workload.model}, which has no batch normalization"
         synchronized = processes.synchronizes(args, {without: not workload.channels})
@@ -227,7 +234,7 @@ def parse_ranks(text: str) -> list[int]:
 
 def with_defaults(args: Any) -> None:
     """Options that were not given, after those have been refused that were and would change nothing."""
-    defaults = {"ranks": "1,2,4,...,64", "bucket_size": 4.0, "algorithm": "best", "steps": 5, "ranks_per_host": 1}
+    defaults = {"ranks": "1,2,4,...,64", "bucket_size": 4.0, "algorithm": "best", "steps": 10, "ranks_per_host": 1}
     for name, value in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
@@ -255,16 +262,15 @@ def check(args: Any) -> None:
 
 def profiles(args: Any) -> list[Profile]:
     """Those of the files, or of this machine: at the images of a rank, an eighth of them, and one."""
-    from pydtconv import config
     from pydtconv.profiling import Profile
 
     if args.profile:
         return [Profile.load(path) for path in args.profile]
-    if args.threads is not None:
-        config.set_num_threads(args.threads)
+    threads = threads_of_rank(args)
     sizes = sorted({1, max(args.batch_per_rank // 8, 1), args.batch_per_rank})
     model = networks.build(args, networks.shape_of(args), args.classes)
-    return [measured(model, args, size) for size in sizes]
+    with neighbours.busy(words_of(args, args.batch_per_rank, threads), args.ranks_per_host - 1, threads):
+        return [measured(model, args, size) for size in sizes]
 
 
 def measured(model: Any, args: Any, images: int) -> Profile:
@@ -272,8 +278,8 @@ def measured(model: Any, args: Any, images: int) -> Profile:
     from pydtconv.profiling import Profiler
 
     x, y = example(model, args, images)
-    with Profiler(model, steps=args.steps, skip=1) as profiler:
-        for _ in range(args.steps + 1):
+    with Profiler(model, steps=args.steps, skip=2) as profiler:
+        for _ in range(args.steps + 2):
             model.train_on_batch(x, y)
     return profiler.profile
 
@@ -293,24 +299,31 @@ def example(model: Any, args: Any, images: int) -> tuple[Any, Any]:
 
 def described(workload: Workload) -> str:
     """Where the timings come from."""
-    first = workload.profiles[0]
+    first, last = workload.profiles[0], workload.profiles[-1]
     sizes = ", ".join(str(profile.batch_size) for profile in workload.profiles)
-    return f"timings at {sizes} images on {first.threads} threads of {first.cpu}"
+    spread = ", ".join(
+        f"{len(seconds)} {what}"
+        for seconds, what in ((last.step_seconds, "steps"), (last.reduction_seconds, "reductions"))
+        if seconds
+    )
+    return f"timings at {sizes} images on {first.threads} threads of {first.cpu}, spread of {spread or 'nothing'}"
 
 
 def table(predictions: Sequence[Prediction]) -> list[str]:
     """Lines of a table: the first algorithm in full, of the others the overlapped step."""
     names = list(dict.fromkeys(p.algorithm for p in predictions))
     head = f"{'ranks':>6} {'images':>7} {'compute':>10} {'statistics':>11} {'all-reduce':>11} {'hidden':>7}"
-    head += f" {'overlapped':>11} {'images/s':>10} {'efficiency':>10} {'blocking':>11} {'efficiency':>10}"
+    head += f" {'overlapped':>11} {'images/s':>10} {'efficiency':>10} {'spread':>8} {'sharing':>8} {'waiting':>8}"
+    head += f" {'blocking':>11} {'efficiency':>10}"
     lines = [head + (f"   overlapped by {', '.join(names[1:])}" if names[1:] else "")]
     steps = {(p.ranks, p.algorithm): p for p in predictions}
     for p in (p for p in predictions if p.algorithm == names[0]):
         hidden = "" if p.hidden is None else f"{p.hidden:.0%}"
         others = "".join(f" {_ms(steps[p.ranks, name].overlapped):>11}" for name in names[1:])
+        lost = " ".join(f"{portion:8.1%}" for portion in p.lost.values())
         lines.append(
             f"{p.ranks:6} {p.images:7} {_ms(p.compute):>10} {_ms(p.statistics):>11} {_ms(p.communication):>11} "
-            f"{hidden:>7} {_ms(p.overlapped):>11} {p.images_per_second:10.1f} {p.efficiency:10.1%} "
+            f"{hidden:>7} {_ms(p.overlapped):>11} {p.images_per_second:10.1f} {p.efficiency:10.1%} {lost} "
             f"{_ms(p.blocking):>11} {p.blocking_efficiency:10.1%}  {others}"
         )
     return lines

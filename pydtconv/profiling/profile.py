@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -55,7 +56,9 @@ class Profile:
     """A training step of one model and batch size.
 
     seconds: of the median step, all included.  timings: in the order in which they run.  samples: recorded steps.
-    gradient_elements: length of the flat array of gradients.
+    gradient_elements: length of the flat array of gradients.  step_seconds: of each recorded step, without waiting for
+    other ranks.  reduction_seconds: in which the gradients of each of these steps were reduced, from when the last
+    rank had them.  ranks: that trained together.
     """
 
     model: str
@@ -68,6 +71,9 @@ class Profile:
     seconds: float
     gradient_elements: int
     timings: list[Timing] = field(default_factory=list)
+    step_seconds: list[float] = field(default_factory=list)
+    reduction_seconds: list[float] = field(default_factory=list)
+    ranks: int = 1
 
     @property
     def rest(self) -> Timing:
@@ -144,6 +150,8 @@ class Profile:
             profile = cls(**known)
             for part in (profile, *profile.timings):
                 _check_types(part)
+            if profile.ranks < 1:
+                raise TypeError(f"ranks: expected 1 or more, got {profile.ranks}")
             return profile
         except (KeyError, TypeError) as error:
             raise ValueError(f"profile: {error}") from None
@@ -174,3 +182,7 @@ def _check_types(part: Any) -> None:
         kind, value = kinds.get(str(item.type)), getattr(part, item.name)
         if kind is not None and not isinstance(value, kind):
             raise TypeError(f"{item.name}: expected {item.type}, got {value!r:.100}")
+        if item.type == "list[float]":
+            valid = isinstance(value, list) and all(isinstance(x, (int, float)) and 0 < x < math.inf for x in value)
+            if not valid:
+                raise TypeError(f"{item.name}: expected a list of seconds above 0, got {value!r:.100}")

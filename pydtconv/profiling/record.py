@@ -31,6 +31,16 @@ class Record:
     gradients: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     transfers: list[tuple[str, int, int, bool]] = field(default_factory=list)
 
+    @property
+    def seconds(self) -> float:
+        """Without waiting for other processes."""
+        return 1e-9 * (self.stop - self.start - waits_within(self, self.start, self.stop))
+
+    @property
+    def reductions(self) -> dict[str, float]:
+        """Seconds by what was reduced."""
+        return {what: 1e-9 * (stop - start) for what, start, stop in self.communication if "bucket" in what}
+
 
 def outside_of(records: list[Record]) -> dict[str, float]:
     """Median seconds outside of the plan by name; "between" is what the executor needs between parts.
@@ -59,6 +69,18 @@ def outside_of(records: list[Record]) -> dict[str, float]:
 def waits_within(record: Record, start: int, stop: int) -> int:
     """Nanoseconds of waiting within a span."""
     return sum(b - a for _, a, b in record.waits if start <= a and b <= stop)
+
+
+def reductions_of(ranks: list[list[dict[str, float]]]) -> list[float]:
+    """Seconds in which the gradients of each step were reduced, from the reductions of each step of each rank.
+
+    A reduction waits for the last rank to begin it, so the shortest time of all ranks is its own.  Steps of which not
+    all ranks have the same reductions do not count.
+    """
+    steps = [
+        step for step in zip(*ranks, strict=False) if step[0] and all(rank.keys() == step[0].keys() for rank in step)
+    ]
+    return [sum(min(rank[what] for rank in step) for what in step[0]) for step in steps]
 
 
 def median(nanoseconds: list[int]) -> float:

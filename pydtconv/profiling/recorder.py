@@ -12,7 +12,7 @@ from pydtconv import config, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.graph.schedule.steps import RecomputeStep, Step
 from pydtconv.profiling.profile import Profile, Timing
-from pydtconv.profiling.record import Record, median, outside_of, timing_of
+from pydtconv.profiling.record import Record, median, outside_of, reductions_of, timing_of
 from pydtconv.profiling.trace import COMMUNICATION, HOST, READS, WAIT, WRITES, Trace
 from pydtconv.profiling.work import update_bytes
 from pydtconv.support.machine import cpu_name
@@ -191,10 +191,10 @@ class Profiler(Callback):
     @property
     def profile(self) -> Profile:
         """Medians over the steps of the batch size that was recorded most often.  Raises ValueError without any."""
-        if not self._records:
+        records = self._most()
+        if not records:
             raise ValueError(self._nothing())
-        size = Counter(record.batch_size for record in self._records).most_common(1)[0][0]
-        records = [record for record in self._records if record.batch_size == size]
+        size = records[0].batch_size
         model = self._given if self._given is not None else self.model
         store, first = model._pydt_training.memory.store, records[-1]
         slots = len(model.optimizer.all_slots())
@@ -217,19 +217,33 @@ class Profiler(Callback):
             seconds=seconds,
             gradient_elements=0 if store is None else store.size,
             timings=timings,
+            step_seconds=[record.seconds for record in records],
+            ranks=self._replica.size,
         )
+
+    def _most(self) -> list[Record]:
+        """The records of the batch size that was recorded most often."""
+        sizes = Counter(record.batch_size for record in self._records)
+        return [record for record in self._records if record.batch_size == sizes.most_common(1)[0][0]]
 
     def write(self, path: str | Path) -> Path:
         """Writes the time line of all recorded steps, with the profile in it, as JSON; returns the path.
 
         Where several processes train one model all must call it: the first one writes the time lines of all, on their
-        systems' clocks, with its own profile.  Raises ValueError where it has recorded no step, and OSError.
+        systems' clocks, with its own profile and all ranks' seconds of steps and reductions.  Raises ValueError where
+        it has recorded no step, and OSError.
         """
         self.trace.profile = self.profile.to_dict() if self._records else None
-        traces: list[Trace] = replica.current().collected(self.trace, "the time lines of all ranks")
+        own = [(record.seconds, record.reductions) for record in self._most()]
+        traces, ranks = zip(*replica.current().collected((self.trace, own), "the time lines of all ranks"), strict=True)
         if traces[0].profile is None:
             raise ValueError(self._nothing())
-        return Trace.merge(traces).write(path)
+        trace = Trace.merge(traces)
+        trace.profile = traces[0].profile | {
+            "step_seconds": [seconds for steps in ranks for seconds, _ in steps],
+            "reduction_seconds": reductions_of([[reductions for _, reductions in steps] for steps in ranks]),
+        }
+        return trace.write(path)
 
     def _nothing(self) -> str:
         return f"Profiler: no step was recorded: expected more than {self.skip} training steps"

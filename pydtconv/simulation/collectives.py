@@ -62,7 +62,7 @@ def allreduce(nbytes: float, ranks: int, network: Network, algorithm: str = "bes
         raise ValueError(f"algorithm: expected one of {', '.join(ALGORITHMS)}, got {algorithm!r}")
     if ranks < 1:
         raise ValueError(f"ranks: expected 1 or more, got {ranks}")
-    return ALGORITHMS[algorithm](nbytes, ranks, network) if ranks > 1 else 0.0
+    return ALGORITHMS[algorithm](nbytes, ranks, network.among(ranks)) if ranks > 1 else 0.0
 
 
 #: seconds that a normalization's statistics take in Python, in forward and backward together, of 16 to 512 channels
@@ -76,6 +76,7 @@ def normalization(channels: int, ranks: int, network: Network) -> float:
 
 def work_of_cores(nbytes: float, ranks: int, network: Network, algorithm: str = "best") -> float:
     """Seconds of a rank's cores that sending and receiving take in an all-reduce."""
+    network = network.among(ranks)
     cost = _best(nbytes, ranks, network) if algorithm == "best" else ALGORITHMS[algorithm]
     return cost(nbytes, ranks, Network(0.0, network.delta, 0.0)) if ranks > 1 else 0.0
 

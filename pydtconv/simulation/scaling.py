@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydtconv.simulation.collectives import allreduce, normalization, work_of_cores
 from pydtconv.simulation.workload import Work, Workload
@@ -19,6 +19,10 @@ class Prediction:
     images: of all ranks.  compute: the step of the rank with most images, alone.  communication: all reductions
     together.  statistics: in which batch normalization sums its statistics.  overlapped, blocking: the whole step.
     efficiency, blocking_efficiency: images/s over P times one rank's.
+
+    The overlapped step is compute and three kinds of lost time.  waiting: for communication over a link of the rank's
+    own that is not hidden.  sharing: what the step takes longer because ranks share their host's link.  spread: what it
+    takes longer because steps and reductions take different times, and all wait for the slowest.
     """
 
     ranks: int
@@ -31,6 +35,17 @@ class Prediction:
     efficiency: float = 1.0
     blocking_efficiency: float = 1.0
     statistics: float = 0.0
+    sharing: float = 0.0
+    spread: float = 0.0
+
+    @property
+    def waiting(self) -> float:
+        return self.overlapped - self.compute - self.sharing - self.spread
+
+    @property
+    def lost(self) -> dict[str, float]:
+        """The portions of the overlapped step that each kind of lost time takes."""
+        return {name: getattr(self, name) / self.overlapped for name in ("spread", "sharing", "waiting")}
 
     @property
     def images_per_second(self) -> float:
@@ -41,7 +56,8 @@ class Prediction:
         """The portion of communication that overlap hides; None where there is none."""
         if not self.communication:
             return None
-        return max(1 - (self.overlapped - self.compute - self.statistics) / self.communication, 0.0)
+        exposed = self.overlapped - self.compute - self.statistics - self.spread
+        return max(1 - exposed / self.communication, 0.0)
 
 
 @dataclass(frozen=True)
@@ -106,16 +122,37 @@ def predict(
 ) -> Prediction:
     """The step of so many ranks with so many images in all, shared as evenly as can be; the fullest rank counts.
 
-    synchronized: whether batch normalization takes its statistics over all ranks.
+    A step takes what its slowest rank and its slowest reductions are expected to (`Spread`).  synchronized: whether
+    batch normalization takes its statistics over all ranks.
     """
     if images < 1:
         raise ValueError(f"images: expected 1 or more, got {images}")
-    work = workload.work(-(-images // ranks), bucket_bytes)
-    costs = [allreduce(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
-    loads = [work_of_cores(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
-    statistics = sum(normalization(c, ranks, network) for c in workload.channels) if synchronized else 0.0
-    steps = overlapped(work, costs, loads) + statistics, blocking(work, costs) + statistics
-    return Prediction(ranks, algorithm, images, work.seconds, sum(costs), *steps, statistics=statistics)
+    share = -(-images // ranks)
+    work, spread = workload.work(share, bucket_bytes), workload.spread(share)
+
+    def step(network: Network, of_steps: float = 1.0, of_reductions: float = 1.0) -> tuple[float, ...]:
+        """Seconds overlapped, blocking, of all reductions, and of statistics."""
+        costs = [of_reductions * allreduce(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
+        loads = [work_of_cores(bucket.nbytes, ranks, network, algorithm) for bucket in work.buckets]
+        statistics = sum(normalization(c, ranks, network) for c in workload.channels) if synchronized else 0.0
+        late = work.times(of_steps)
+        return overlapped(late, costs, loads) + statistics, blocking(late, costs) + statistics, sum(costs), statistics
+
+    own, *_ = step(replace(network, ranks_per_host=1)) if network.ranks_per_host < ranks else step(network)
+    shared, _, communication, statistics = step(network)
+    late, late_blocking, *_ = step(network, spread.of_steps(ranks), spread.of_reductions(ranks))
+    return Prediction(
+        ranks,
+        algorithm,
+        images,
+        work.seconds,
+        communication,
+        late,
+        late_blocking,
+        statistics=statistics,
+        sharing=shared - own,
+        spread=late - shared,
+    )
 
 
 def weak_scaling(

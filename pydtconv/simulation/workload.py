@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pydtconv.profiling.profile import Profile
+from pydtconv.simulation.spread import Spread
 
 #: outside of the plan, before it and after it; "optimizer" stands by itself
 _BEFORE, _AFTER = ("inputs",), ("results", "metrics")
@@ -37,6 +39,11 @@ class Work:
     def seconds(self) -> float:
         """The step without communication."""
         return self.backward_end + self.optimizer + self.after
+
+    def times(self, factor: float) -> Work:
+        """The step of a rank that takes so many times as long."""
+        buckets = tuple(replace(bucket, ready=factor * bucket.ready) for bucket in self.buckets)
+        return Work(buckets, factor * self.backward_end, factor * self.optimizer, factor * self.after)
 
 
 class Workload:
@@ -89,7 +96,7 @@ class Workload:
         A single variable that is larger is a bucket of its own.  What does not depend on the images (the optimizer,
         the metrics' start) is taken from the nearest profile.
         """
-        index = min(range(len(self._sizes)), key=lambda i: abs(self._sizes[i] - images))
+        index = self._nearest(images)
         nearest, scale = self.profiles[index], self._scales[index]
         fixed = {timing.node: scale * timing.seconds for timing in nearest.timings if timing.index < 0}
         *stretches, rest = (float(seconds) for seconds in self._at(images))
@@ -102,6 +109,14 @@ class Workload:
         after = sum(fixed.get(name, 0.0) for name in _AFTER)
         buckets = tuple(self._buckets(sorted(ready), bucket_bytes))
         return Work(buckets, now, fixed.get("optimizer", 0.0), after)
+
+    def spread(self, images: int) -> Spread:
+        """How much steps with so many images differ: as much as those of the nearest profile."""
+        nearest = self.profiles[self._nearest(images)]
+        return Spread(nearest.step_seconds, nearest.reduction_seconds, nearest.ranks)
+
+    def _nearest(self, images: int) -> int:
+        return min(range(len(self._sizes)), key=lambda i: abs(self._sizes[i] - images))
 
     def _buckets(self, ready: list[tuple[int, float]], bucket_bytes: int) -> list[Bucket]:
         whole, itemsize = self.profiles[0].gradient_elements, np.dtype(self.profiles[0].dtype).itemsize
@@ -123,10 +138,14 @@ def _gradients(profile: Profile) -> list[tuple[tuple[int, int], ...]]:
 
 
 def _scale(profile: Profile) -> float:
-    """By what the parts are to be multiplied, so that they sum to the step without waiting for other processes."""
+    """By what the parts are to be multiplied to sum to the mean step, without waiting for other processes.
+
+    To the median one where the profile does not have all steps.
+    """
     waits = sum(timing.seconds for timing in profile.timings if timing.index < 0 and timing.node == "wait")
     parts = sum(timing.seconds for timing in profile.timings) - waits
-    return (profile.seconds - waits) / parts if parts and profile.seconds > waits else 1.0
+    whole = statistics.fmean(profile.step_seconds) if profile.step_seconds else profile.seconds - waits
+    return whole / parts if parts and whole > 0 else 1.0
 
 
 def _stretches(profile: Profile) -> list[float]:

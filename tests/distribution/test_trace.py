@@ -44,6 +44,9 @@ def test_train_writes_the_time_line_of_all_ranks(tmp_path, blocking):
             assert (first["ts"] > last["ts"] + last["dur"]) is blocking
     profile = Profile.load(tmp_path / "step.json")
     assert profile.batch_size == 16
+    assert profile.ranks == 2
+    assert len(profile.step_seconds) == 2 * STEPS  # of both ranks
+    assert len(profile.reduction_seconds) == STEPS
     assert "wait" in {timing.node for timing in profile.timings}
 
 

@@ -159,6 +159,14 @@ def test_communication_and_waits_are_told_apart_from_what_goes_on_meanwhile(tmp_
         path = profiler.write(tmp_path / "step.json")
     finally:
         replica.set_current(None)
+    written = Profile.load(path)
+    assert written.step_seconds == profiler.profile.step_seconds
+    assert (
+        max(written.step_seconds)
+        < min(event["dur"] for event in json.loads(path.read_text())["traceEvents"] if event["name"] == "optimizer")
+        * 1e-6
+    )
+    assert all(0.02 <= seconds < 1 for seconds in written.reduction_seconds)
     outside = {timing.node: timing.seconds for timing in profiler.profile.timings if timing.index < 0}
     assert outside["wait"] >= 0.02
     assert outside["optimizer"] < profiler.profile.seconds - 0.02
