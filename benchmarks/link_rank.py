@@ -73,7 +73,7 @@ class Training:
         self.model.train_on_batch(self.x, self.y)
         store = self.model._pydt_training.memory.store
         assert store is not None
-        self.reduction = worker._reductions[store]
+        self.reduction = worker._steps[store].reduction
         self.waits: list[float] = []
 
     def communicated(self, what: str, start: int, stop: int) -> None:

@@ -68,7 +68,7 @@ class Epoch(callbacks.History):
     def _bytes(self) -> int:
         store = self.model._pydt_training.memory.store
         worker: Any = replica.current()
-        backend = worker._reductions[store].backend
+        backend = worker._steps[store].reduction.backend
         received = sum(array.nbytes for array in tuple(backend.free))
         slots = self.model.optimizer._pydt_slots.flat.values()
         return received + sum(map(resident, (*slots, store.gradients)))

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pydtconv.distribution.gradients.reduction import Bucket
+from pydtconv.distribution.gradients.buckets import Bucket
 from pydtconv.distribution.gradients.weight_gather import WeightGather
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydtconv import tree
 from pydtconv.distribution.data_parallel.metric_totals import MetricTotals
 from pydtconv.distribution.gradients.accumulation import Accumulation, summed
-from pydtconv.distribution.gradients.reduction import Averages
+from pydtconv.distribution.gradients.averages import Averages
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.graph import Executor
 from pydtconv.graph.ir.variable import AGGREGATIONS

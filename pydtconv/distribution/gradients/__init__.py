@@ -1,6 +1,8 @@
 """Sums of gradients over all processes, while backward runs.
 
-reduction.py                 buckets of gradients, each reduced as soon as it is complete
+gradient_step.py             a step: sums, then the update; shards.py: where each process has a part of the state
+reduction.py                 buckets of gradients (buckets.py), each reduced as soon as it is complete
+averages.py                  means of moving statistics
 window.py                    how many reductions are under way at a time
 bucket_tuning.py             the size of buckets that is the fastest
 all_reduce.py                all-reduce backends that send messages: MPI's own, and bfloat16

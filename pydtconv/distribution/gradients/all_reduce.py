@@ -45,15 +45,15 @@ class AllReduce:
         """Starts the sum of a slice of an array, in its dtype.  When it is done, the sum lies there, or in `blocks`."""
         raise NotImplementedError
 
-    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
-        """The same, but when it is done, the sum of this process's piece (`pieces_of`) alone lies in `gradients`.
+    def reduce_scatter(self, gradients: np.ndarray, pieces: Sequence[slice]) -> Request:
+        """Starts the sum of pieces, one for each process: when it is done, that of its own alone lies in `gradients`.
 
         Sums are in the order of ranks.
         """
         raise NotImplementedError
 
-    def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
-        """Starts to give each process all pieces of a slice, of which each has its own."""
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
+        """Starts to give each process all pieces, of which each has its own."""
         raise NotImplementedError
 
     def rest(self) -> None:
@@ -82,46 +82,46 @@ class MpiAllReduce(AllReduce):
     def start(self, gradients: np.ndarray, part: slice) -> Request:
         return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, gradients[part])
 
-    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
-        return _PieceSum(self, gradients, part, gradients[part])
+    def reduce_scatter(self, gradients: np.ndarray, pieces: Sequence[slice]) -> Request:
+        return _PieceSum(self, gradients, pieces, gradients[_span(pieces)])
 
     def rest(self) -> None:
         self.free.clear()
 
-    def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
-        return gathered(self.gather, numbers, pieces_of(part, self.gather.size))
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
+        return gathered(self.gather, numbers, pieces)
 
 
 def gathered(communicator: Communicator, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
-    """Starts to fill pieces of an array, of which each process has its own; they follow each other."""
-    kind = communicator.mpi._typedict[numbers.dtype.char]
-    whole = numbers[pieces[0].start : pieces[-1].stop]
-    counts, starts = _counted(pieces)
-    return communicator.comm.Iallgatherv(communicator.mpi.IN_PLACE, [whole, counts, starts, kind])
+    """Starts to fill pieces of an array, of which each process has its own."""
+    kind, span = communicator.mpi._typedict[numbers.dtype.char], _span(pieces)
+    counts = [piece.stop - piece.start for piece in pieces]
+    starts = [piece.start - span.start for piece in pieces]
+    return communicator.comm.Iallgatherv(communicator.mpi.IN_PLACE, [numbers[span], counts, starts, kind])
 
 
-def _counted(pieces: Sequence[slice]) -> tuple[list[int], list[int]]:
-    """Sizes of pieces that follow each other, and their places behind the start of the first one."""
-    return [piece.stop - piece.start for piece in pieces], [piece.start - pieces[0].start for piece in pieces]
+def _span(pieces: Sequence[slice]) -> slice:
+    """From the first piece to the last one."""
+    return slice(min(piece.start for piece in pieces), max(piece.stop for piece in pieces))
 
 
 class _PieceSum:
     """The sum of this process's piece of a slice, under way: each process sends the others their pieces, and adds.
 
     Messages between pairs: MPI's all-to-all sends to one after the other, and leaves links idle.
-    sent: the slice as it is sent, in the gradients' numbers or as bfloat16; then the sum is rounded to that, too.
+    sent: what the pieces span as it is sent, in the gradients' numbers or as bfloat16; then the sum is rounded to that,
+    too.
     """
 
-    def __init__(self, backend: MpiAllReduce, gradients: np.ndarray, part: slice, sent: np.ndarray) -> None:
+    def __init__(self, backend: MpiAllReduce, gradients: np.ndarray, pieces: Sequence[slice], sent: np.ndarray) -> None:
         rank, size, comm = backend.communicator.rank, backend.communicator.size, backend.communicator.comm
-        pieces = pieces_of(part, size)
-        own = pieces[rank]
+        own, first = pieces[rank], _span(pieces).start
         self.backend, self.target, self._sent = backend, gradients[own], sent
         self._rows = self._array((size, own.stop - own.start), sent.dtype)
         others = [(rank + distance) % size for distance in range(1, size)]
         self._requests = [comm.Irecv(self._rows[other], other) for other in reversed(others) if own.stop > own.start]
         for other in (rank, *others):
-            piece = sent[pieces[other].start - part.start : pieces[other].stop - part.start]
+            piece = sent[pieces[other].start - first : pieces[other].stop - first]
             if other == rank:
                 self._rows[rank] = piece
             elif piece.size:
@@ -165,10 +165,11 @@ class Bfloat16AllReduce(MpiAllReduce):
         self._last = _Bfloat16Sum(self, gradients[part], self._last)
         return self._last
 
-    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
-        sent = np.empty(part.stop - part.start, np.uint16)
-        kernels.to_bfloat16(gradients[part], sent)
-        return _PieceSum(self, gradients, part, sent)
+    def reduce_scatter(self, gradients: np.ndarray, pieces: Sequence[slice]) -> Request:
+        part = gradients[_span(pieces)]
+        sent = np.empty(part.size, np.uint16)
+        kernels.to_bfloat16(part, sent)
+        return _PieceSum(self, gradients, pieces, sent)
 
     def buffers(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Two arrays (processes, chunk) for a slice; the same ones each time."""

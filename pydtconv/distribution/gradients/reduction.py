@@ -11,14 +11,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from pydtconv._ext.optimizers import has_nonfinite
-from pydtconv.distribution.gradients.all_reduce import AllReduce, pieces_of
+from pydtconv.distribution.gradients.all_reduce import AllReduce
+from pydtconv.distribution.gradients.buckets import Bucket, Pieces, buckets_of
 from pydtconv.distribution.gradients.window import Window
 from pydtconv.distribution.mpi.communicator import Communicator, Request
 from pydtconv.distribution.mpi.progress import Progress
@@ -33,43 +32,12 @@ _HELD = 2
 _SHARDED_SECONDS = 0.05
 
 
-@dataclass
-class Bucket:
-    """A slice of the flat array, of variables of one dtype.  names: of its first and its last variable; missing:
-    gradients still to come.
-
-    request: of its reduction, from when that has started until the sum is about to be read; done: whether it is there.
-    """
-
-    part: slice
-    names: tuple[str, str]
-    dtype: str
-    variables: int
-    missing: int = 0
-    request: Request | None = None
-    done: bool = False
-
-
-def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:
-    """Neighbouring variables of one dtype, together of at most nbytes, or a single one that is larger."""
-    starts = [store.slice_of(variable).start for variable in store.variables] + [store.size]
-    dtypes = [variable.dtype for variable in store.variables]
-    limit = max(nbytes // store.itemsize, 1)
-    found: list[Bucket] = []
-    first = 0
-    for i in range(1, len(starts)):
-        if i == len(dtypes) or starts[i + 1] - starts[first] > limit or dtypes[i] != dtypes[first]:
-            names = (store.variables[first].path, store.variables[i - 1].path)
-            found.append(Bucket(slice(starts[first], starts[i]), names, dtypes[first], i - first))
-            first = i
-    return found
-
-
 class Reduction:
     """The hooks of a training step's plan that reduce its gradients.
 
     overlap: False starts no bucket before backward is over, and waits for each before the next one.
-    shard: that of Options: this process gets the sums of its pieces alone, and sends those of weights.
+    pieces: where this process gets the sum of its piece of each bucket alone, not of all of it.
+    releases: whether gradients of other processes' pieces take no memory once they are summed.
     check: whether to look for gradients that are not finite.  broken: number of the first variable with one.
     """
 
@@ -80,19 +48,20 @@ class Reduction:
         backend: AllReduce,
         bucket_bytes: int,
         overlap: bool = True,
-        shard: str | None = None,
+        pieces: Pieces | None = None,
+        releases: bool = False,
+        check: bool = False,
     ) -> None:
-        self.shard = shard
+        self.pieces, self.releases, self.check = pieces, releases, check
         self._store = ref(store)  # which goes with its model; reductions are kept by their stores
         self.communicator = communicator
         self.backend = backend
         self.overlap = overlap
         self._progress = Progress(communicator, self._carry_on)
         self._lock = threading.Lock()
-        self._window = Window(_SHARDED_SECONDS) if shard else Window()
+        self._window = Window(_SHARDED_SECONDS) if pieces else Window()
         self.set_buckets(bucket_bytes)
         self.step = 0
-        self.check = False
         self.broken: int | None = None
         self._counts = True
         self._complete: Callable[[Variable, np.ndarray], None] | None = None
@@ -117,11 +86,6 @@ class Reduction:
                 self._bucket_at[self.store.slice_of(variable).start] = bucket
             index += bucket.variables
         return len(self.buckets)
-
-    @property
-    def releases(self) -> bool:
-        """Whether gradients of other processes' pieces take no memory once they are summed."""
-        return self.shard == "gradients"
 
     def numbers(self, variables: Iterable[Variable]) -> set[int]:
         """Those of the buckets with these variables."""
@@ -207,7 +171,7 @@ class Reduction:
     def _release(self, bucket: Bucket) -> None:
         """Gives back the memory of the other processes' pieces, which these have read."""
         if self.releases:
-            for rank, piece in enumerate(self.pieces(bucket)):
+            for rank, piece in enumerate(self.pieces_of(bucket)):
                 if rank != self.communicator.rank:
                     forget(self.store.gradients, piece, shared=not self.backend.sends)
 
@@ -241,33 +205,24 @@ class Reduction:
     def _nbytes(self, bucket: Bucket) -> int:
         return (bucket.part.stop - bucket.part.start) * self.store.itemsize
 
-    def _words(self, bucket: Bucket) -> int:
-        """Of the flat array, in a number of the bucket's."""
-        return np.dtype(bucket.dtype).itemsize // self.store.itemsize
-
-    def _place(self, bucket: Bucket) -> slice:
-        """The bucket's part of the flat array, counted in its own numbers."""
-        words = self._words(bucket)
-        return slice(bucket.part.start // words, bucket.part.stop // words)
-
-    def pieces(self, bucket: Bucket) -> list[slice]:
-        """What each process has of a bucket, in the flat array."""
-        words = self._words(bucket)
-        pieces = pieces_of(self._place(bucket), self.communicator.size)
-        return [slice(piece.start * words, piece.stop * words) for piece in pieces]
+    def pieces_of(self, bucket: Bucket) -> list[slice]:
+        """What each process has of a bucket, in the flat array; all of it without pieces."""
+        if self.pieces is None:
+            return [bucket.part] * self.communicator.size
+        return [bucket.in_words(piece) for piece in self.pieces(bucket)]
 
     def gather(self, bucket: Bucket) -> Request:
         """Starts to give all processes the weights of a bucket."""
-        return self.backend.all_gather(self._numbers(bucket, self.store.parameters), self._place(bucket))
-
-    def _numbers(self, bucket: Bucket, flat: np.ndarray) -> np.ndarray:
-        return flat if flat.dtype == bucket.dtype else flat.view(bucket.dtype)
+        assert self.pieces is not None
+        return self.backend.all_gather(bucket.numbers(self.store.parameters), self.pieces(bucket))
 
     def _start(self) -> None:
         bucket = self.buckets[self._started]
-        numbers = self._numbers(bucket, self.store.gradients)
-        start = self.backend.reduce_scatter if self.shard else self.backend.start
-        request = start(numbers, self._place(bucket))
+        numbers = bucket.numbers(self.store.gradients)
+        if self.pieces is None:
+            request = self.backend.start(numbers, bucket.place)
+        else:
+            request = self.backend.reduce_scatter(numbers, self.pieces(bucket))
         bucket.request = self.communicator.observed(request, self.told(self._started))
         self._under_way.append(bucket)
         self._window.started(self._nbytes(bucket), time.monotonic())
@@ -284,12 +239,11 @@ class Reduction:
                     self._start()
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
                 bucket.request = None
-                if self.shard:
-                    yield self.pieces(bucket)[self.communicator.rank], None
+                if self.pieces is not None:
+                    yield self.pieces_of(bucket)[self.communicator.rank], None
                     continue
-                words = self._words(bucket)
-                for part, total in self.backend.blocks(self._place(bucket), bucket.dtype):
-                    yield slice(part.start * words, part.stop * words), total
+                for part, total in self.backend.blocks(bucket.place, bucket.dtype):
+                    yield bucket.in_words(part), total
         finally:
             self.stop()
 
@@ -313,39 +267,3 @@ class _Arrival:
     def Test(self) -> bool:
         self.reduction._carry_on()
         return self.bucket.done
-
-
-class Averages:
-    """Moving statistics, which each process updates with its own samples: their mean, weighted by samples.
-
-    So all processes have the same variables after each step, whoever writes or evaluates them.
-    """
-
-    def __init__(self, variables: list[Any], communicator: Communicator) -> None:
-        self.variables = variables
-        self.communicator = communicator
-        size = sum(variable.array.size for variable in variables)
-        self._flat = np.zeros(size, np.result_type("float32", *{variable.dtype for variable in variables}))
-        self._request: Request | None = None
-
-    def start(self, portion: float) -> None:
-        """After forward.  portion: this process's share of the samples."""
-        at = 0
-        for variable in self.variables:
-            value = variable.array.reshape(-1)
-            self._flat[at : at + value.size] = value * portion if portion else 0
-            at += value.size
-        if at:
-            request = self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, self._flat)
-            self._request = self.communicator.observed(request, "the mean of the moving statistics")
-
-    def finish(self) -> None:
-        """Puts the means into the variables."""
-        if self._request is None:
-            return
-        self.communicator.wait(self._request, "the mean of the moving statistics")
-        self._request = None
-        at = 0
-        for variable in self.variables:
-            variable.array[...] = self._flat[at : at + variable.array.size].reshape(variable.shape)
-            at += variable.array.size

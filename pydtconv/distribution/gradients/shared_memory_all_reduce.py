@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class SharedMemoryAllReduce(AllReduce):
         return Reached(self.counters, _READ, self.started)
 
     def start(self, gradients: np.ndarray, part: slice) -> Request:
-        rows, pieces, number = *self._begun(gradients, part), self.started
+        rows, number = self._begun(gradients)
+        pieces = pieces_of(part, len(rows))
         self._publish(_READY, number)
         if self._in_blocks and len(self.rows) <= _FEW:
             return Reached(self.counters, _READY, number)
@@ -77,8 +78,8 @@ class SharedMemoryAllReduce(AllReduce):
                 yield block, total
         self.note_read(self.read + 1)
 
-    def reduce_scatter(self, gradients: np.ndarray, part: slice) -> Request:
-        rows, pieces, number = *self._begun(gradients, part), self.started
+    def reduce_scatter(self, gradients: np.ndarray, pieces: Sequence[slice]) -> Request:
+        rows, number = self._begun(gradients)
         self._publish(_READY, number)
 
         def add() -> None:
@@ -88,27 +89,27 @@ class SharedMemoryAllReduce(AllReduce):
         self._last = _Stages(self, [(_READY, number, add), (_READ, number, _nothing)], self._last)
         return self._last
 
-    def all_gather(self, numbers: np.ndarray, part: slice) -> Request:
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
         """By the rows of gradients, which nobody reads any more."""
-        rows, pieces, number = *self._begun(numbers, part), self.started
+        rows, number = self._begun(numbers)
         rows[self.rank, pieces[self.rank]] = numbers[pieces[self.rank]]
         self._publish(_READY, number)
         copy = [(_READY, number, lambda: self.copy_pieces(rows, pieces, number, numbers))]
         self._last = _Stages(self, copy, self._last)
         return self._last
 
-    def _begun(self, numbers: np.ndarray, part: slice) -> tuple[np.ndarray, list[slice]]:
-        """Counts an operation; the rows and their pieces."""
+    def _begun(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
+        """Counts an operation; the rows as such numbers, and its number."""
         self.started += 1
-        return self._rows_of(numbers.dtype.name), pieces_of(part, len(self.rows))
+        return self._rows_of(numbers.dtype.name), self.started
 
-    def add_piece(self, rows: np.ndarray, pieces: list[slice], number: int) -> None:
+    def add_piece(self, rows: np.ndarray, pieces: Sequence[slice], number: int) -> None:
         """Sums this process's piece of the number-th slice."""
         own = pieces[self.rank]
         kernels.sum_rows(rows[:, own], rows[self.rank, own])
         self._publish(_SUMMED, number)
 
-    def copy_pieces(self, rows: np.ndarray, pieces: list[slice], number: int, into: np.ndarray) -> None:
+    def copy_pieces(self, rows: np.ndarray, pieces: Sequence[slice], number: int, into: np.ndarray) -> None:
         """Copies the other processes' pieces."""
         for rank, piece in enumerate(pieces):
             if rank != self.rank:

@@ -9,7 +9,8 @@ import threading
 import time
 from weakref import WeakKeyDictionary
 
-from pydtconv.distribution.gradients.reduction import Bucket, Reduction
+from pydtconv.distribution.gradients.buckets import Bucket
+from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.gradients.window import Window
 from pydtconv.distribution.mpi.communicator import Request
 from pydtconv.distribution.mpi.progress import Progress

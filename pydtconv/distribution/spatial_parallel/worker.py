@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pydtconv import tree
+from pydtconv.distribution.data_parallel.joint_results import not_by_sample
 from pydtconv.distribution.data_parallel.shared_step import SharedStep
-from pydtconv.distribution.data_parallel.worker import Worker, not_by_sample
+from pydtconv.distribution.data_parallel.worker import Worker
 from pydtconv.distribution.gradients.host_state import HostState, unshare
 from pydtconv.distribution.gradients.reduced_updates import ReducedUpdates
 from pydtconv.distribution.gradients.shared_memory import NotSharedError, on_one_host

@@ -1,0 +1,68 @@
+"""Buckets: slices of the flat array of gradients, each of which is reduced by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pydtconv.distribution.gradients.all_reduce import pieces_of
+from pydtconv.distribution.mpi.communicator import Request
+from pydtconv.graph.memory.parameter_store import ParameterStore
+
+
+@dataclass
+class Bucket:
+    """A slice of the flat array, of variables of one dtype.  names: of its first and its last variable; missing:
+    gradients still to come; words: of the flat array, in a number of the dtype.
+
+    request: of its reduction, from when that has started until the sum is about to be read; done: whether it is there.
+    """
+
+    part: slice
+    names: tuple[str, str]
+    dtype: str
+    variables: int
+    words: int = 1
+    missing: int = 0
+    request: Request | None = None
+    done: bool = False
+
+    @property
+    def place(self) -> slice:
+        """The slice, counted in numbers of the dtype."""
+        return slice(self.part.start // self.words, self.part.stop // self.words)
+
+    def in_words(self, part: slice) -> slice:
+        """A slice that is counted in numbers of the dtype, in the flat array."""
+        return slice(part.start * self.words, part.stop * self.words)
+
+    def numbers(self, flat: np.ndarray) -> np.ndarray:
+        """A flat array as numbers of the dtype."""
+        return flat if flat.dtype == self.dtype else flat.view(self.dtype)
+
+
+#: what each process has of a bucket, by rank, counted in its numbers
+Pieces = Callable[[Bucket], list[slice]]
+
+
+def equal_pieces(bucket: Bucket, count: int) -> list[slice]:
+    """Pieces for so many processes, wherever variables begin and end."""
+    return pieces_of(bucket.place, count)
+
+
+def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:
+    """Neighbouring variables of one dtype, together of at most nbytes, or a single one that is larger."""
+    starts = [store.slice_of(variable).start for variable in store.variables] + [store.size]
+    dtypes = [variable.dtype for variable in store.variables]
+    limit = max(nbytes // store.itemsize, 1)
+    found: list[Bucket] = []
+    first = 0
+    for i in range(1, len(starts)):
+        if i == len(dtypes) or starts[i + 1] - starts[first] > limit or dtypes[i] != dtypes[first]:
+            names = (store.variables[first].path, store.variables[i - 1].path)
+            words = np.dtype(dtypes[first]).itemsize // store.itemsize
+            found.append(Bucket(slice(starts[first], starts[i]), names, dtypes[first], i - first, words))
+            first = i
+    return found
