@@ -41,6 +41,8 @@ class Replica:
     observer: Observer | None = None
     #: "optimizer" where each process has a part of the optimizer's state alone, "gradients" where of these, too
     shard: str | None = None
+    #: how the last step's gradients of several processes came together, for people; empty where there are none
+    way_of_gradients = ""
     #: while metrics are updated: what part of the batch is this process's, by which one number for all of it counts
     portion = 1.0
 

@@ -43,7 +43,7 @@ def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = Fa
     )
     group.add_argument("--blocking", action="store_true", help="reduce gradients after backward, not during it")
     group.add_argument(
-        "--no-shared-memory", action="store_true", help="send gradients by MPI even where all ranks are on one host"
+        "--no-shared-memory", action="store_true", help="send gradients by MPI even between ranks of one host"
     )
     group.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers that are sent (default: float32)")
     group.add_argument(

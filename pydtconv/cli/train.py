@@ -190,6 +190,8 @@ def _written(
     weights = str(written or f"{name}.weights.h5")
     print(reports.result(args, history))
     print(f"weights: {weights}")
+    if replica.current().way_of_gradients:
+        print(f"gradients: {replica.current().way_of_gradients}")
     status = 1 if written else 0
     if profiler is not None:
         reports.write_profile(profiler, args.profile)

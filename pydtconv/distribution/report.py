@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pydtconv.distribution.gradients.shared_memory import FOLDER, NotSharedError, SeveralHostsError, shared_rows
-from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.gradients.two_levels import two_levels
+from pydtconv.distribution.mpi.channels import channels
 from pydtconv.distribution.mpi.launch import World, library
-from pydtconv.distribution.mpi.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,15 @@ def problems(found: Sequence[Placement]) -> Iterator[str]:
 def way_of_gradients(world: World) -> tuple[str, str | None]:
     """How the gradients of all ranks, which all call this, come together; and what should be mended of it, if anything.
 
-    It tries with one number; a model's gradients take their bytes times the ranks.
+    It tries with one number; a model's gradients take their bytes times the ranks.  Ranks of several hosts try with
+    1 MiB, and take the time.
     """
+    here = channels(world)
     try:
-        shared_rows(Communicator(world.comm, world.mpi, Watch(world)), 1, "float32")
-    except SeveralHostsError as reason:
-        return f"sent as messages: {reason}", None
+        try:
+            shared_rows(here.small, 1, "float32")
+        except SeveralHostsError as reason:
+            return str(two_levels(here)) if here.hosts.several else f"sent as messages: {reason}", None
     except NotSharedError as reason:
         return f"sent as messages: {reason}", f"{reason}: gradients are sent as messages, which is slower on one host"
     free = shutil.disk_usage(FOLDER).free >> 20

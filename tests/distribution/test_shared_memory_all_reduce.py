@@ -37,5 +37,5 @@ def test_counters_never_fall(processes):
             assert (memory.counters >= before).all()
             before = memory.counters.copy()
     assert not under_way
-    assert (memory.counters[:, shared_memory_all_reduce._SUMMED] == len(parts)).all()
+    assert (memory.counters[:, shared_memory_all_reduce.SUMMED] == len(parts)).all()
     np.testing.assert_array_equal(memory.rows, np.broadcast_to(expected, memory.rows.shape))

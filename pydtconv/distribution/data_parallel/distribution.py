@@ -38,8 +38,8 @@ class DataParallel:
     check_gradients: look at each gradient, and end with a FloatingPointError that names parameter and rank of the first
     one that is not finite.
     wire: "bfloat16" halves what is sent; gradients are rounded to 8 bits before and after they are summed in float32.
-    shared_memory: where all processes run on one host, they sum gradients there instead of sending them (in float32).
-    False sends them.
+    shared_memory: processes of one host sum gradients there instead of sending them (in float32); between hosts their
+    sums are sent.  False sends the gradients of each process.
     shard: "optimizer": each process updates a part of the variables, keeps the optimizer's slots of it alone, and sends
     it to the others (ZeRO-1; Rajbhandari et al., SC 2020).  "gradients": it keeps the gradients of that part alone, too
     (ZeRO-2).  Optimizers that update whole variables raise NotImplementedError when training starts.

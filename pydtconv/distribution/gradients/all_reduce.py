@@ -29,10 +29,15 @@ def pieces_of(part: slice, count: int) -> list[slice]:
 class AllReduce:
     """Starts sums, one after the other in the same order in all processes.
 
-    sends: whether by messages, which must be helped along.
+    sends: whether by messages, which must be helped along.  shares: whether gradients lie in memory of several
+    processes.
     """
 
-    sends = True
+    sends, shares = True, False
+
+    def __str__(self) -> str:
+        """How gradients come together, for people."""
+        return "sent as messages"
 
     def begin(self, in_blocks: bool) -> Request | None:
         """Before a step.  in_blocks: whether its sums will be read by `blocks` alone.
@@ -83,7 +88,7 @@ class MpiAllReduce(AllReduce):
         return self.communicator.comm.Iallreduce(self.communicator.mpi.IN_PLACE, gradients[part])
 
     def reduce_scatter(self, gradients: np.ndarray, pieces: Sequence[slice]) -> Request:
-        return _PieceSum(self, gradients, pieces, gradients[_span(pieces)])
+        return PieceSum(self, gradients, pieces, gradients[span(pieces)])
 
     def rest(self) -> None:
         self.free.clear()
@@ -94,18 +99,18 @@ class MpiAllReduce(AllReduce):
 
 def gathered(communicator: Communicator, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
     """Starts to fill pieces of an array, of which each process has its own."""
-    kind, span = communicator.mpi._typedict[numbers.dtype.char], _span(pieces)
+    kind, whole = communicator.mpi._typedict[numbers.dtype.char], span(pieces)
     counts = [piece.stop - piece.start for piece in pieces]
-    starts = [piece.start - span.start for piece in pieces]
-    return communicator.comm.Iallgatherv(communicator.mpi.IN_PLACE, [numbers[span], counts, starts, kind])
+    starts = [piece.start - whole.start for piece in pieces]
+    return communicator.comm.Iallgatherv(communicator.mpi.IN_PLACE, [numbers[whole], counts, starts, kind])
 
 
-def _span(pieces: Sequence[slice]) -> slice:
+def span(pieces: Sequence[slice]) -> slice:
     """From the first piece to the last one."""
     return slice(min(piece.start for piece in pieces), max(piece.stop for piece in pieces))
 
 
-class _PieceSum:
+class PieceSum:
     """The sum of this process's piece of a slice, under way: each process sends the others their pieces, and adds.
 
     Messages between pairs: MPI's all-to-all sends to one after the other, and leaves links idle.
@@ -115,7 +120,7 @@ class _PieceSum:
 
     def __init__(self, backend: MpiAllReduce, gradients: np.ndarray, pieces: Sequence[slice], sent: np.ndarray) -> None:
         rank, size, comm = backend.communicator.rank, backend.communicator.size, backend.communicator.comm
-        own, first = pieces[rank], _span(pieces).start
+        own, first = pieces[rank], span(pieces).start
         self.backend, self.target, self._sent = backend, gradients[own], sent
         self._rows = self._array((size, own.stop - own.start), sent.dtype)
         others = [(rank + distance) % size for distance in range(1, size)]
@@ -155,6 +160,9 @@ class Bfloat16AllReduce(MpiAllReduce):
     and an all-gather.  So all processes hold the same bits.  MPI itself does not add bfloat16.
     """
 
+    def __str__(self) -> str:
+        return "sent as messages, in bfloat16"
+
     def __init__(self, scatter: Communicator, gather: Communicator) -> None:
         super().__init__(scatter, gather)
         self.scatter = scatter
@@ -166,10 +174,10 @@ class Bfloat16AllReduce(MpiAllReduce):
         return self._last
 
     def reduce_scatter(self, gradients: np.ndarray, pieces: Sequence[slice]) -> Request:
-        part = gradients[_span(pieces)]
+        part = gradients[span(pieces)]
         sent = np.empty(part.size, np.uint16)
         kernels.to_bfloat16(part, sent)
-        return _PieceSum(self, gradients, pieces, sent)
+        return PieceSum(self, gradients, pieces, sent)
 
     def buffers(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Two arrays (processes, chunk) for a slice; the same ones each time."""

@@ -7,14 +7,25 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from pydtconv.distribution.gradients.all_reduce import AllReduce, Bfloat16AllReduce, MpiAllReduce
-from pydtconv.distribution.gradients.shared_memory import NotSharedError, SeveralHostsError, SharedRows, shared_rows
+from pydtconv.distribution.gradients.shared_memory import (
+    NotSharedError,
+    SeveralHostsError,
+    SharedRows,
+    rows_of_hosts,
+    shared_rows,
+)
 from pydtconv.distribution.gradients.shared_memory_all_reduce import SharedMemoryAllReduce
+from pydtconv.distribution.gradients.two_level_all_reduce import TwoLevelAllReduce
+from pydtconv.distribution.gradients.two_levels import TwoLevels, two_levels
 from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
 
 
 class BackendChoice:
-    """Memory that all processes see where it can be had and the options allow it, otherwise messages."""
+    """Memory that all processes of a host see where it can be had and the options allow it, otherwise messages.
+
+    levels: how hosts with several processes each talk to each other; None where they do not, or no sum has begun.
+    """
 
     def __init__(self, channels: Channels, options: Options) -> None:
         self.channels = channels
@@ -22,11 +33,12 @@ class BackendChoice:
         self.options = options
         self._shared: WeakKeyDictionary[Any, SharedRows | None] = WeakKeyDictionary()
         self._told = False
+        self.levels: TwoLevels | None = None
 
     def of(self, memory: Any) -> AllReduce:
         """For the gradients of a plan's memory; where they are shared they lie there from now on.
 
-        Warns once, on rank 0, where all processes run on one host and cannot share them.
+        Warns once, on rank 0, where processes of a host cannot share them.
         """
         store = memory.store
         if self.options.wire == "bfloat16":
@@ -36,15 +48,23 @@ class BackendChoice:
         shared = self._shared.get(store)
         if shared is None:
             return MpiAllReduce(self.channels.large, self.channels.gathered)
-        store.gradients = shared.rows[self.world.rank]
+        hosts = self.channels.hosts if self.levels else None
+        store.gradients = shared.rows[self.world.rank if hosts is None else hosts.number]
         memory.generation += 1
-        return SharedMemoryAllReduce(shared, self.world.rank)
+        if hosts is None or self.levels is None:
+            return SharedMemoryAllReduce(shared, self.world.rank)
+        return TwoLevelAllReduce(shared, hosts, self.levels.lanes, releases=self.options.shard == "gradients")
 
     def _rows(self, store: Any) -> SharedRows | None:
+        small = self.channels.small
         try:
-            return shared_rows(self.channels.small, store.size, store.dtype)
-        except SeveralHostsError:
-            return None
+            try:
+                return shared_rows(small, store.size, store.dtype)
+            except SeveralHostsError:
+                if not self.channels.hosts.several:
+                    return None
+            self.levels = two_levels(self.channels)
+            return rows_of_hosts(self.channels.hosts, small, store.size, store.dtype)
         except NotSharedError as error:
             if self.world.rank == 0 and not self._told:
                 needed = f"{store.gradients.nbytes * self.world.size / 2**20:.1f} MiB are needed there"

@@ -173,7 +173,7 @@ class Reduction:
         if self.releases:
             for rank, piece in enumerate(self.pieces_of(bucket)):
                 if rank != self.communicator.rank:
-                    forget(self.store.gradients, piece, shared=not self.backend.sends)
+                    forget(self.store.gradients, piece, shared=self.backend.shares)
 
     def _gradient_at(self, part: slice) -> tuple[Variable, np.ndarray]:
         variable = self.store.variables[self._number_at[part.start]]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.distribution.mpi.hosts import Hosts
 
 FOLDER = Path("/dev/shm")
 _WHAT = "shared memory"
@@ -88,6 +89,21 @@ def shared_rows(communicator: Communicator, size: int, dtype: str) -> SharedRows
             Path(name).unlink()
     assert file is not None
     return SharedRows(file, processes, size, dtype)
+
+
+def rows_of_hosts(hosts: Hosts, everyone: Communicator, size: int, dtype: str) -> SharedRows:
+    """Rows of this host's ranks.  Raises NotSharedError in the ranks of all hosts, where one cannot have them."""
+    rows, reason = None, ""
+    try:
+        rows = shared_rows(hosts.local, size, dtype)
+    except NotSharedError as error:
+        reason = str(error).partition(": ")[2] or str(error)
+    failed = everyone.allgather([rows is None], _WHAT)[:, 0]
+    if failed.any():
+        first = int(failed.argmax())
+        raise NotSharedError(f"{FOLDER} on the host of rank {first}: {everyone.bcast_object(reason, _WHAT, first)}")
+    assert rows is not None
+    return rows
 
 
 def _agree(failure: OSError | None, communicator: Communicator) -> None:

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from pydtconv.distribution.mpi import failure
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.distribution.mpi.files import Files
+from pydtconv.distribution.mpi.hosts import Hosts
 from pydtconv.distribution.mpi.launch import World
 from pydtconv.distribution.mpi.watch import Watch, stall_timeout
 
@@ -35,6 +36,11 @@ class Channels:
     @cached_property
     def halos(self) -> Communicator:
         return self._new()
+
+    @cached_property
+    def hosts(self) -> Hosts:
+        """Sums within hosts, and between them."""
+        return Hosts(self.world, self.watch)
 
     def _new(self) -> Communicator:
         return Communicator(self.world.comm, self.world.mpi, self.watch)
