@@ -114,6 +114,7 @@ _FILLED_BY = {
     "device_algorithms": "kernels.gpu.convolutions",
     "initializer": "initializers",
     "tape": "loops.tape",
+    "tracer": "profiling.recorder",
     "transform_on_device": "devices.array_functions",
     "variable": "graph.ir.variable",
 }

@@ -97,5 +97,7 @@ transform_on_device = Hook("transform_on_device")
 convolve_on_device = Hook("convolve_on_device")
 #: (): the table of algorithms of devices with memory of their own
 device_algorithms = Hook("device_algorithms")
+#: (path): a callback that writes the time line of some steps of `fit` there
+tracer = Hook("tracer")
 #: (name): a public room, such as "layers", in which a file's names are looked up
 public_room = Hook("public_room")

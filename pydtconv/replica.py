@@ -71,6 +71,10 @@ class Replica:
         """Whether it is true in any process; what: for messages."""
         return value
 
+    def clock_offset(self) -> int:
+        """Nanoseconds from this process's `time.perf_counter_ns` to the first one's; all processes must call it."""
+        return 0
+
     def collected(self, value: Any, what: str) -> list[Any]:
         """The values of all processes, by rank; what: for messages."""
         return [value]

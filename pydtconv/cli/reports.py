@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv.cli import networks, run_files
 from pydtconv.cli.data import Data
 from pydtconv.cli.errors import CommandError
+from pydtconv.cli.parser import whole
 
 
 def add_arguments(group: Any) -> None:
@@ -21,12 +22,24 @@ def add_arguments(group: Any) -> None:
     group.add_argument(
         "--confusion-matrix", metavar="FILE", help="draw which classes are taken for which, of test data"
     )
-    group.add_argument("--profile", metavar="FILE", help="time some steps; write their time line (Chrome's JSON) here")
+    group.add_argument("--profile", metavar="FILE", help="time some steps, and print a table of them; write it here")
+    group.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write the time line of all processes here: Chrome's JSON, for Paraver where it ends in .prv",
+    )
+    group.add_argument(
+        "--trace-steps",
+        type=whole(1),
+        metavar="N",
+        help="steps of --trace and --profile, after the first 2 (default: 10)",
+    )
 
 
 def check(args: Any) -> None:
     """Raises CommandError, before anything is computed, for metrics that are none and files that cannot be written."""
     from pydtconv import metrics, replica
+    from pydtconv.profiling.trace import files_of
 
     for name in args.metrics:
         try:
@@ -39,12 +52,14 @@ def check(args: Any) -> None:
             str(value).encode()
         except UnicodeEncodeError:
             raise CommandError(f"--{option}: expected text that is UTF-8, got {value!r}") from None
+    if args.trace_steps is not None and not (args.trace or args.profile):
+        raise CommandError("--trace-steps: expected --trace FILE or --profile FILE with it")
     if not replica.current().is_main:
         return
     networks.check_file("--output", f"{args.output or args.model}.weights.h5")
-    for option in ("profile", "csv"):
-        if getattr(args, option):
-            networks.check_file(f"--{option}", getattr(args, option))
+    for option in ("profile", "trace", "csv"):
+        for path in files_of(getattr(args, option)) if getattr(args, option) else ():
+            networks.check_file(f"--{option}", str(path))
     networks.check_picture("--confusion-matrix", args.confusion_matrix)
     if args.tensorboard:
         try:

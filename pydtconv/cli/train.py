@@ -103,8 +103,8 @@ def run(args: Any) -> int:
         return 0
     name = args.output or network.name
     reports.check_room(network, name)
-    whole = max(steps - 1, 1) * args.epochs  # batches of one size, where the last one of an epoch is smaller
-    profiler = profiling.Profiler(skip=max(min(2, whole - 1), 0)) if args.profile else None
+    recorded = {"steps": args.trace_steps or 10, "path": args.trace}
+    profiler = profiling.Profiler(**recorded) if args.profile or args.trace else None
     debug = [TerminateOnNaN(raise_error=True, find_layer=True)] if args.debug_nan else []
     watching = [*reports.callbacks(args), *debug, *([profiler] if profiler else [])]
     callbacks = [*backup, *rates.callbacks(args), *watching]
@@ -193,7 +193,9 @@ def _written(
     if replica.current().way_of_gradients:
         print(f"gradients: {replica.current().way_of_gradients}")
     status = 1 if written else 0
-    if profiler is not None:
+    if args.trace:
+        print(f"time line: {args.trace}")
+    if args.profile:
         reports.write_profile(profiler, args.profile)
     counts = reports.confusion_matrix(model, found, args.batch_size) if args.confusion_matrix else None
     if not replica.current().is_main:

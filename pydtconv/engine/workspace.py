@@ -33,7 +33,7 @@ class _Shared(Memory):
         self._own_generation = 0
         self._workspace = workspace
         super().__init__(workspace.host.device)
-        self.state = workspace.host.state
+        self.state, self.hooks = workspace.host.state, workspace.host.hooks
 
     @property
     def arena(self) -> np.ndarray:

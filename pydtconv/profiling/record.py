@@ -17,10 +17,14 @@ Part = tuple[int, str]  # index of the plan's step, part of its pass
 class Record:
     """One training step: spans (start, stop) of the parts and of what runs outside of the plan, in nanoseconds.
 
+    number: of the step, from 1.  batch_size, total: samples of this process and of all.  data: loading of its batch.
     communication, waits: of several processes.  transfers: to and from a scratch file, and whether they wrote.
     """
 
+    number: int
     batch_size: int
+    total: int
+    data: list[tuple[int, int]]
     start: int
     stop: int = 0
     steps: dict[int, Step] = field(default_factory=dict)

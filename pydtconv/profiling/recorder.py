@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pydtconv import config, replica
+from pydtconv import config, hooks, replica
 from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.graph.schedule.steps import RecomputeStep, Step
 from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, reductions_of, timing_of
-from pydtconv.profiling.trace import COMMUNICATION, HOST, READS, WAIT, WRITES, Trace
+from pydtconv.profiling.trace import COMMUNICATION, DATA, HOST, READS, STEP, WAIT, WRITES, Trace, check_path
 from pydtconv.profiling.work import update_bytes
 from pydtconv.support.machine import cpu_name
 
@@ -29,24 +30,37 @@ class Profiler(Callback):
       profiler.write("step.json")
 
     steps: training steps that are recorded; later ones run as without it.  skip: first steps of each batch size that
-    are not recorded.
+    are not recorded, unless there are no others.
+    path: a file into which the time line is written (see `write`) when these steps are done, or `fit` is; `fit`'s
+    `trace` is such a profiler, or the path of one that is among its callbacks.
 
     Where several processes train one model, each has a Profiler, which times its own share of the batches.
+
+    Raises ValueError for numbers that are too small and what is no path, OSError for one that cannot be written.
     """
 
-    def __init__(self, model: Any = None, *, steps: int = 10, skip: int = 2) -> None:
+    def __init__(
+        self, model: Any = None, *, steps: int = 10, skip: int = 2, path: str | os.PathLike[str] | None = None
+    ) -> None:
         for name, value, least in (("steps", steps, 1), ("skip", skip, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"Profiler: {name}: expected an integer of {least} or more, got {value!r}")
+        if path is not None and (not isinstance(path, (str, os.PathLike)) or not os.fspath(path)):
+            raise ValueError(f"trace: expected the path of a file, got {path!r}")
+        if path is not None and replica.current().is_main:
+            check_path(Path(path))
         self.steps, self.skip = steps, skip
+        self._paths = [] if path is None else [Path(path)]
         self.trace = Trace()
         self._profiled: Any = None
         self._memory: Any = None
-        self._replaced: list[str] = []
+        self._replaced: list[tuple[Any, str]] = []
         self._records: list[Record] = []
+        self._skipped: list[Record] = []  # the last one, while there is no other
+        self._loaded: list[tuple[int, int]] = []
         self._seen: Counter[int] = Counter()
         self._record: Record | None = None
-        self._started = self._part_started = self._index = 0
+        self._started = self._part_started = self._index = self._base = self._count = 0
         self._again = False
         self._given = model
 
@@ -63,6 +77,18 @@ class Profiler(Callback):
     def on_train_begin(self, logs: Logs | None = None) -> None:
         self._attach(self.model)
 
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        self._write_paths()
+
+    def join(self, listeners: Any, model: Any) -> None:
+        """Puts itself among the callbacks; where there is a Profiler already, that one writes its file, too."""
+        other = next((each for each in listeners.callbacks if isinstance(each, Profiler)), None)
+        if other is None:
+            self.set_model(model)
+            listeners.append(self)
+        else:
+            other._paths += self._paths
+
     def release(self) -> None:
         self._detach()
 
@@ -76,13 +102,17 @@ class Profiler(Callback):
         self._memory.hooks.append(self)
         self._memory.state.part_done = self._part_done
         self._memory.observe_transfers(self._transferred)
-        for name, wrap in (
-            ("_pydt_train_batch", self._around_step),
-            ("_pydt_apply_gradients", self._around("optimizer")),
-            ("_pydt_note", self._around_metrics),
-        ):
-            object.__setattr__(model, name, wrap(getattr(model, name)))
-            self._replaced.append(name)
+        around = [
+            (model, "_pydt_step", self._around_step),
+            (model, "_pydt_apply_gradients", self._around("optimizer")),
+            (model._pydt_steps.workspace, "step", self._around("optimizer")),  # of a train_step of its class
+            (model, "_pydt_note", self._around("metrics")),
+        ]
+        if model._pydt_position is not None:  # within fit
+            around.append((model._pydt_position.batches, "next_batch", self._around_data))
+        for owner, name, wrap in around:
+            object.__setattr__(owner, name, wrap(getattr(owner, name)))
+            self._replaced.append((owner, name))
 
     def _detach(self) -> None:
         if self._profiled is None:
@@ -91,24 +121,39 @@ class Profiler(Callback):
         self._memory.hooks.remove(self)
         self._memory.state.part_done = None
         self._memory.observe_transfers(None)
-        for name in self._replaced:
-            object.__delattr__(self._profiled, name)
+        for owner, name in self._replaced:
+            object.__delattr__(owner, name)
         self._replaced = []
         self._profiled = self._record = None
 
     # --- what it is told -------------------------------------------------------------------------------------------
     def _around_step(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def train_batch(batch: Any, *arguments: Any) -> Any:
-            self._record = Record(batch.size, _now())
-            return call(batch, *arguments)
+        def step(kind: str, batch: Any, *arguments: Any) -> Any:
+            if kind != "train":
+                return call(kind, batch, *arguments)
+            self._count, self._base = self._count + 1, 0
+            self._record = Record(self._count, batch.size, batch.total, self._loaded, _now())
+            self._loaded = []
+            result = call(kind, batch, *arguments)
+            self._finish()
+            return result
 
-        return train_batch
+        return step
+
+    def _around_data(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def next_batch() -> Any:
+            start = _now()
+            batch = call()
+            self._loaded.append((start, _now()))
+            return batch
+
+        return next_batch
 
     def _around(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
-            def timed(*arguments: Any) -> Any:
+            def timed(*arguments: Any, **named: Any) -> Any:
                 start = _now()
-                result = call(*arguments)
+                result = call(*arguments, **named)
                 if self._record is not None:
                     self._record.outside.append((name, start, _now()))
                 return result
@@ -117,18 +162,10 @@ class Profiler(Callback):
 
         return wrap
 
-    def _around_metrics(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        timed = self._around("metrics")(call)
-
-        def note(*arguments: Any) -> Any:
-            result = timed(*arguments)
-            self._finish()
-            return result
-
-        return note
-
     def before(self, index: int, step: Step) -> None:
-        self._index, self._again = index, isinstance(step, RecomputeStep)
+        if index == 0 and self._record is not None and self._record.steps:  # another plan of the same training step
+            self._base = max(self._record.steps) + 1
+        self._index, self._again = self._base + index, isinstance(step, RecomputeStep)
         self._started = self._part_started = _now()
 
     def _part_done(self, name: str) -> None:
@@ -141,9 +178,9 @@ class Profiler(Callback):
     def after(self, index: int, step: Step) -> None:
         now = _now()
         if self._record is not None:
-            self._record.steps[index] = step
+            self._record.steps[self._index] = step
             if self._part_started == self._started:  # no part was announced
-                self._record.parts[index, step.kind] = (self._started, now)
+                self._record.parts[self._index, step.kind] = (self._started, now)
 
     def gradient_ready(self, part: slice) -> None:
         if self._record is not None:
@@ -163,21 +200,29 @@ class Profiler(Callback):
 
     def _finish(self) -> None:
         record, self._record = self._record, None
-        if record is None or not record.parts:
+        if record is None:
             return
         record.stop = _now()
         spans = list(record.parts.values())
-        record.outside.append(("inputs", record.start, spans[0][0]))
-        following = [start for _, start, _ in record.outside if start >= spans[-1][1]]
-        record.outside.append(("results", spans[-1][1], min(following, default=record.stop)))
-        self._seen[record.batch_size] += 1
-        if self._seen[record.batch_size] > self.skip:
-            self._records.append(record)
-            self._draw(record)
-        if len(self._records) == self.steps:
+        if spans:
+            record.outside.append(("inputs", record.start, spans[0][0]))
+            following = [start for _, start, _ in record.outside if start >= spans[-1][1]]
+            record.outside.append(("results", spans[-1][1], min(following, default=record.stop)))
+        self._seen[record.total] += 1  # the same in all processes, which thus record the same steps
+        if self._seen[record.total] > self.skip:
+            self._keep(record)
+        elif not self._records:
+            self._skipped = [record]
+        if len(self._records) >= self.steps:
             self._detach()
+            self._write_paths()
 
-    def _draw(self, record: Record) -> None:
+    def _keep(self, record: Record) -> None:
+        self._records.append(record)
+        self._skipped = []
+        self.trace.add(f"step {record.number}", record.start, record.stop, STEP, samples=record.batch_size)
+        for start, stop in record.data:
+            self.trace.add("next batch", start, stop, DATA)
         for (index, part), (start, stop) in record.parts.items():
             step = record.steps[index]
             self.trace.add(f"{step.node.name} {part}", start, stop, kind=step.node.op.name, index=index)
@@ -191,9 +236,10 @@ class Profiler(Callback):
     @property
     def profile(self) -> Profile:
         """Medians over the steps of the batch size that was recorded most often.  Raises ValueError without any."""
+        self._keep_skipped()
         records = self._most()
         if not records:
-            raise ValueError(self._nothing())
+            raise ValueError("Profiler: no step was recorded: expected a training step")
         size = records[0].batch_size
         model = self._given if self._given is not None else self.model
         store, first = model._pydt_training.memory.store, records[-1]
@@ -227,23 +273,50 @@ class Profiler(Callback):
         return [record for record in self._records if record.batch_size == sizes.most_common(1)[0][0]]
 
     def write(self, path: str | Path) -> Path:
-        """Writes the time line of all recorded steps, with the profile in it, as JSON; returns the path.
+        """Writes the time line of all recorded steps; returns the path.
 
-        Where several processes train one model all must call it: the first one writes the time lines of all, on their
-        systems' clocks, with its own profile and all ranks' seconds of steps and reductions.  Raises ValueError where
-        it has recorded no step, and OSError.
+        As JSON for chrome://tracing and Perfetto, with the profile in it; where the path ends in .prv, for Paraver,
+        with names in files that end in .pcf and .row.
+        Where several processes train one model all must call it: the first one writes the time lines of all, by its own
+        clock, with its own profile and all ranks' seconds of steps and reductions.  Raises ValueError where it has
+        recorded no step, and OSError.
         """
-        self.trace.profile = self.profile.to_dict() if self._records else None
-        own = [(record.seconds, record.reductions) for record in self._most()]
-        traces, ranks = zip(*replica.current().collected((self.trace, own), "the time lines of all ranks"), strict=True)
-        if traces[0].profile is None:
-            raise ValueError(self._nothing())
-        trace = Trace.merge(traces)
-        trace.profile = traces[0].profile | {
-            "step_seconds": [seconds for steps in ranks for seconds, _ in steps],
-            "reduction_seconds": reductions_of([[reductions for _, reductions in steps] for steps in ranks]),
-        }
-        return trace.write(path)
+        merged = self._merged()
+        if merged.profile is None:
+            raise ValueError("Profiler: no step was recorded: expected a training step")
+        return merged.write(path)
 
-    def _nothing(self) -> str:
-        return f"Profiler: no step was recorded: expected more than {self.skip} training steps"
+    def _merged(self) -> Trace:
+        self._keep_skipped()
+        self.trace.profile = self.profile.to_dict() if self._records else None
+        here = replica.current()
+        self.trace.offset = here.clock_offset()
+        own = [(record.seconds, record.reductions) for record in self._most()]
+        traces, ranks = zip(*here.collected((self.trace, own), "the time lines of all ranks"), strict=True)
+        merged = Trace.merge(traces)
+        if merged.profile is not None:
+            merged.profile = {
+                **merged.profile,
+                "step_seconds": [seconds for steps in ranks for seconds, _ in steps],
+                "reduction_seconds": reductions_of([[reductions for _, reductions in steps] for steps in ranks]),
+            }
+        return merged
+
+    def _keep_skipped(self) -> None:
+        """Where no step came after those to be skipped, the last one of these counts."""
+        for record in self._skipped:
+            self._keep(record)
+
+    def _write_paths(self) -> None:
+        """Writes the files that are to be written in training, once."""
+        paths, self._paths = self._paths, []
+        merged = self._merged() if paths else None
+        for path in paths:
+            assert merged is not None
+            merged.write(path)
+
+
+@hooks.tracer.fill
+def tracer(path: str | os.PathLike[str]) -> Profiler:
+    """What `fit` gives its argument `trace` to."""
+    return Profiler(path=path)

@@ -55,9 +55,10 @@ class Epochs:
             if self._going is None or self.steps is None or self._begins_anew:
                 self._begin()
         while self.steps is None or self.done < self.steps:
-            batch = next(self._going, None) if self._going is not None else None
+            batch = self.next_batch()
             if batch is None and self.done == 0 and self.steps is not None and self.data.restarts:
-                batch = next(self._begin(), None)
+                self._begin()
+                batch = self.next_batch()
             if batch is None:
                 self._going = None
                 if self._whole(self.done) < self.asked or self.done == 0:
@@ -74,9 +75,12 @@ class Epochs:
         """So many batches, as whole groups."""
         return -(-count // self.execution) * self.execution
 
-    def _begin(self) -> Iterator[Batch]:
+    def _begin(self) -> None:
         self._going, self._taken = self.data.epoch(), 0
-        return self._going
+
+    def next_batch(self) -> Batch | None:
+        """The next batch of the run over the data that is going on, None where there is none."""
+        return None if self._going is None else next(self._going, None)
 
     def take_back(self) -> None:
         """The last batch counts as not given."""

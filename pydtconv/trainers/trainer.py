@@ -6,13 +6,14 @@ It stands on `BatchTrainer` (one step on one batch), which stands on `Compilable
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv import callbacks as callbacks_module
-from pydtconv import replica, tree
+from pydtconv import hooks, replica, tree
 from pydtconv.engine import limits, offloading
 from pydtconv.graph import TransferError
 from pydtconv.loops import GradientTape
@@ -81,6 +82,7 @@ class Trainer(BatchTrainer):
         validation_freq: int | Sequence[int] = 1,
         memory_limit: int | str | None = None,
         offload: Any = None,
+        trace: str | os.PathLike[str] | None = None,
     ) -> Any:
         """Trains the model; returns a History, whose `history` holds the results of each epoch by name.
 
@@ -96,9 +98,13 @@ class Trainer(BatchTrainer):
         offload: a folder on a local disk, on a GPU "host", its pinned memory; tensors are written there between forward
         and backward where that is the cheapest way to stay within `memory_limit`.  The results are the same bits where
         the algorithms are the same and nothing is rounded to bfloat16.
+        trace: a file for the time line of 10 steps, after the first two, on all processes: each operator, what is
+        communicated, waiting, loading of data.  JSON for chrome://tracing and Perfetto, or where it ends in .prv,
+        Paraver's records.  It is written when these steps are done.  A `profiling.Profiler` among the callbacks says
+        which steps.
 
         Raises ValueError, naming the argument, for data that does not fit, and OSError for a folder that cannot take
-        what is to be offloaded, before anything is changed.
+        what is to be offloaded and for a trace that cannot be written, before anything is changed.
         """
         if not self.compiled:
             raise ValueError("call compile() before fit()")
@@ -107,6 +113,7 @@ class Trainer(BatchTrainer):
         check_count("epochs", epochs)
         check_count("initial_epoch", initial_epoch)
         should_validate(0, validation_freq)
+        tracer = None if trace is None else hooks.tracer(trace)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_tail(validation_split, x, y, sample_weight)
         data = make_data(x, y, sample_weight, batch_size, shuffle, class_weight)
@@ -128,6 +135,8 @@ class Trainer(BatchTrainer):
             steps=epochs_of.num_batches,
             validation=validation is not None,
         )
+        if tracer is not None:
+            tracer.join(listeners, self)
         history = self.history
         settings = {
             "epochs": epochs,
@@ -136,6 +145,7 @@ class Trainer(BatchTrainer):
             "validation_freq": validation_freq,
             "validation_steps": validation_steps,
             "steps_per_execution": self.steps_per_execution,
+            "trace": trace is not None,
         }
         strategy.current().begin(settings, listeners.callbacks)
         self._pydt_set("stop_training", False)

@@ -89,7 +89,8 @@ FLAGS = {
         "--warmup-epochs": (["--warmup-epochs", "1"], "expected --base-batch-size too"), "--offload": ["there"],
         "--tune": ["1"], "--checkpoint": ["saved"], "--save-every": (["--save-every", "2"], "expected --checkpoint"),
         "--keep": (["--keep", "2"], "expected --checkpoint"), "--resume": (["--resume"], "expected --checkpoint"),
-        "--debug-nan": [], "--profile": ["step.json"], "--seed": ["2"], "--output": ["other"],
+        "--debug-nan": [], "--profile": ["step.json"], "--trace": ["time.prv"], "--seed": ["2"], "--output": ["other"],
+        "--trace-steps": (["--trace-steps", "2"], "expected --trace FILE or --profile FILE with it"),
         "--no-sync-batchnorm": (["--no-sync-batchnorm"], NOTHING),
     },
     "evaluate": {**PRECISE, **DATA, **ON_RANKS, "--model": ["smallvgg16"], "--weights": ["other.weights.h5"]},
@@ -300,6 +301,7 @@ WRONG = {
     "--offload": ("nowhere", "offload: expected |nowhere"),
     "--output": ("file/weights", "--output: "),
     "--profile": ("file/step.json", "--profile: |--model or --profile"),
+    "--trace": ("file/time.json", "--trace: "),
     "--picture": ("file/plan.png", "--picture: "),
     "--tune": ("-1", "--tune: expected seconds"),
     "--warmup-epochs": ("1", "--warmup-epochs: expected --base-batch-size"),
@@ -343,6 +345,7 @@ PARSED = {
     "--image-size", "--channels", "--classes", "--batch-size", "--samples", "--epochs", "--seed",
     "--wire", "--shard", "--learning-rate", "--base-batch-size", "--weight-decay", "--memory-limit", "--schedule",
     "--workspace-limit", "--early-stopping", "--steps-per-epoch", "--head-epochs", "--mixup", "--top",
+    "--trace-steps",
 }  # fmt: skip
 SWITCHES = {
     "--augment", "--randaugment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory",

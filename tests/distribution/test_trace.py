@@ -51,6 +51,24 @@ def test_train_writes_the_time_line_of_all_ranks(tmp_path, blocking):
 
 
 @pytest.mark.slow
+def test_clocks_are_aligned_and_the_same_steps_are_recorded(tmp_path):
+    """A reduction goes on in both ranks at a time, whatever their clocks say."""
+    run_well(2, "traced", tmp_path / "time.json")
+    found = spans(tmp_path / "time.json")
+    steps = [[event["name"] for event in found[rank, "step"]] for rank in (0, 1)]
+    assert steps[0] == steps[1]
+    assert len(steps[0]) == 5  # of eight, the last of which is another one of fewer samples
+    buckets = [{event["name"]: event for event in found[rank, "communication"]} for rank in (0, 1)]
+    assert buckets[0].keys() == buckets[1].keys()
+    assert len(buckets[0]) > len(steps[0])
+    slack = 200  # microseconds
+    for name, own in buckets[0].items():
+        other = buckets[1][name]
+        for a, b in ((own, other), (other, own)):
+            assert a["ts"] < b["ts"] + b["dur"] + slack, name
+
+
+@pytest.mark.slow
 def test_a_training_of_two_steps_is_recorded(tmp_path):
     words = ["train", "--model", "mlp", "--dataset", "digits", "--samples", "64", "--epochs", "1"]
     words += ["--output", tmp_path / "out", "--profile", tmp_path / "step.json"]

@@ -103,6 +103,111 @@ def test_table_and_file(tmp_path):
     assert Profile.load(path) == profiler.profile
 
 
+class OwnStep(keras.Model):
+    """A train_step that runs more than one plan."""
+
+    def train_step(self, data):
+        x, y = data
+        with keras.GradientTape() as tape:
+            loss = keras.ops.mean(keras.ops.square(self(x, training=True) - y))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply(gradients, self.trainable_variables)
+        return {"loss": loss}
+
+
+def own_model():
+    inputs = keras.Input((8, 8, 3))
+    model = OwnStep(inputs, layers.Dense(5)(layers.Flatten()(inputs)))
+    model.compile("sgd")
+    return model
+
+
+def threads(path):
+    """The events of each thread, in order."""
+    found = {}
+    for event in json.loads(path.read_text())["traceEvents"]:
+        if event["ph"] == "X":
+            found.setdefault((event["pid"], event["tid"]), []).append(event)
+    return found
+
+
+def own_times(events):
+    """Pairs of an event and its time without those inside; fails where events of a thread do not nest."""
+    inside, found = [], []
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        while inside and inside[-1][0]["ts"] + inside[-1][0]["dur"] <= event["ts"] + 1e-3:
+            inside.pop()
+        if inside:
+            outer = inside[-1]
+            assert event["ts"] + event["dur"] <= outer[0]["ts"] + outer[0]["dur"] + 1e-3, (event, outer[0])
+            outer[1] -= event["dur"]
+        inside.append([event, event["dur"]])
+        found.append(inside[-1])
+    return found
+
+
+@pytest.mark.parametrize("made", [small_model, own_model])
+def test_fit_writes_a_trace_that_accounts_for_all_of_a_steps_time(made, tmp_path):
+    path = tmp_path / "deep" / "time.json"
+    made().fit(*data(64), batch_size=4, verbose=0, trace=path)
+    ((thread, events),) = threads(path).items()
+    assert thread == (0, 0)
+    steps = [event for event in events if event["cat"] == "step"]
+    assert [step["name"] for step in steps] == [f"step {number}" for number in range(3, 13)]
+    assert [event["cat"] for event in events].count("data") == 10
+    kinds = {event["name"].rpartition(" ")[2] for event in events if event["cat"] == "compute"}
+    assert {"forward", "backward_weights"} <= kinds
+    for step in steps:
+        stop = step["ts"] + step["dur"]
+        within = [event for event in events if step["ts"] <= event["ts"] and event["ts"] + event["dur"] <= stop + 1e-3]
+        assert sum(time for _, time in own_times(within)) == pytest.approx(step["dur"], abs=0.1)
+    own_times(events)
+
+
+def test_a_trace_is_of_the_steps_that_a_profiler_records_else_of_those_there_are(tmp_path):
+    model, profiler = small_model(), Profiler(steps=3, skip=1, path=tmp_path / "own.json")
+    model.fit(*data(64), batch_size=8, verbose=0, callbacks=[profiler], trace=str(tmp_path / "both.json"))
+    for name in ("own.json", "both.json"):
+        (events,) = threads(tmp_path / name).values()
+        assert [event["name"] for event in events if event["cat"] == "step"] == ["step 2", "step 3", "step 4"]
+    model.fit(*data(8), batch_size=8, verbose=0, trace=tmp_path / "one.json")
+    (events,) = threads(tmp_path / "one.json").values()
+    assert [event["name"] for event in events if event["cat"] == "step"] == ["step 1"]
+    model.fit(*data(8), epochs=0, verbose=0, trace=tmp_path / "none.prv")
+    assert (tmp_path / "none.prv").exists()
+
+
+def test_a_trace_is_written_while_training_goes_on(tmp_path):
+    path, there = tmp_path / "time.prv", []
+    noting = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: there.append(path.exists()))
+    small_model().fit(*data(64), batch_size=4, verbose=0, callbacks=[noting], trace=path)
+    assert there == [batch >= 11 for batch in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("folder", IsADirectoryError),
+        ("file/time.json", FileExistsError),
+        ("names.prv", IsADirectoryError),
+        ("", ValueError),
+        (3, ValueError),
+        (True, ValueError),
+    ],
+)
+def test_a_bad_path_of_a_trace_is_refused_before_training(path, error, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "names.pcf").mkdir()
+    (tmp_path / "file").touch()
+    model = small_model()
+    before = model.get_weights()
+    with pytest.raises(error, match=r"trace: expected the path of a file, got|folder|'file'|names.pcf"):
+        model.fit(*data(8), verbose=0, trace=path)
+    for now, then in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
 @pytest.mark.parametrize(
     ("contents", "message"),
     [

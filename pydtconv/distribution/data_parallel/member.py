@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.distribution.mpi.channels import Channels
+from pydtconv.distribution.mpi.clocks import clock_offset
 from pydtconv.support.uninterrupted import ENDING
 from pydtconv.trainers.strategy import Strategy
 
@@ -23,6 +24,9 @@ class Member(Strategy):
         self.small, self.large = channels.small, channels.large
         self.files = channels.files
         self._noticed: int | None = None
+
+    def clock_offset(self) -> int:
+        return clock_offset(self.small)
 
     def collected(self, value: Any, what: str) -> list[Any]:
         return [self.small.bcast_object(value, what, root) for root in range(self.size)]
