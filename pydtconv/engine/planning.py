@@ -59,6 +59,6 @@ def updating(optimizer: Any, variables: Sequence[Variable], memory: Memory) -> d
     return {
         "slots": whole + (len(slots) - whole) / (here.size if here.shard else 1),
         "gradient_parts": here.size if here.shard == "gradients" else 1,
-        "state_bytes": 0 if optimizer is None else int(optimizer.state_bytes(variables)),
+        "state_bytes": 0 if optimizer is None else optimizer.state_bytes(variables) // (here.size if here.shard else 1),
         "updates": updates,
     }

@@ -61,9 +61,9 @@ class Adafactor(Optimizer):
         for variable in variables:
             shape, factored = variable.shape, len(variable.shape) >= 2
             dtype = variable.dtype if factored else "int32"  # Keras keeps a 0 where it has nothing to keep
-            self._r.append(self.add_variable(shape[:-1] if factored else (), "zeros", dtype, name="r"))
+            self._r.append(self._pydt_add_for(variable, shape[:-1] if factored else (), "zeros", dtype, name="r"))
             columns = (*shape[:-2], *shape[-1:]) if factored else ()
-            self._c.append(self.add_variable(columns, "zeros", dtype, name="c"))
+            self._c.append(self._pydt_add_for(variable, columns, "zeros", dtype, name="c"))
             self._v.append(self.add_variable_from_reference(variable, "velocity"))
 
     def update_step(self, gradient: np.ndarray, variable: Variable, learning_rate: float) -> None:

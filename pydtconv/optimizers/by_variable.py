@@ -10,6 +10,7 @@ Its step is not joined with backward, and is slower than one over flat arrays; `
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ class ByVariable(OwnNames):
     learning_rate: Any
     _pydt_slots: Any
     _pydt_rate: float
+    #: for each of those that were added, the variable of the model that it belongs to, where that is known
+    _pydt_added_for: Any = ()
     _pydt_former: tuple[str, ...] = (
         "_pydt_added",
         "_pydt_constrained",
@@ -45,6 +48,7 @@ class ByVariable(OwnNames):
 
     def __init__(self) -> None:
         self._pydt_added: list[Variable] = []
+        self._pydt_added_for: list[Variable | None] = []
 
     @property
     def goes_by_variable(self) -> bool:
@@ -67,6 +71,7 @@ class ByVariable(OwnNames):
         )
         variable.path = f"{self.name}/{variable.name}"
         self._pydt_added.append(variable)
+        self._pydt_added_for.append(None)
         return variable
 
     def add_variable_from_reference(
@@ -74,7 +79,14 @@ class ByVariable(OwnNames):
     ) -> Variable:
         """A variable of the shape and type of another one."""
         told = f"{reference_variable.path.replace('/', '_')}_{name or 'var'}"
-        return self.add_variable(reference_variable.shape, initializer, reference_variable.dtype, name=told)
+        shape, dtype = reference_variable.shape, reference_variable.dtype
+        return self._pydt_add_for(reference_variable, shape, initializer, dtype, name=told)
+
+    def _pydt_add_for(self, reference: Variable, *arguments: Any, **more: Any) -> Variable:
+        """A variable of any shape that `update_step` needs for one of the model's alone."""
+        variable = self.add_variable(*arguments, **more)
+        self._pydt_added_for[-1] = reference
+        return variable
 
     def add_optimizer_variables(
         self, trainable_variables: Sequence[Variable], name: Any, initializer: Any = "zeros"
@@ -92,12 +104,19 @@ class ByVariable(OwnNames):
 
     def state_bytes(self, variables: Sequence[Variable]) -> int:
         """Bytes of the variables of one's own, those that `build` would make for these where it has not been called."""
+        return sum(state.host_array.nbytes for _, state in self.states_by_variable(variables))
+
+    def states_by_variable(self, variables: Sequence[Variable]) -> list[tuple[Variable | None, Variable]]:
+        """The variables of one's own, each behind the one of these that it belongs to, None where that is not known.
+
+        Where `build` has not been called: those that it would make.
+        """
         if not self.goes_by_variable:
-            return 0
+            return []
         optimizer = self if self.built else copy.deepcopy(self)
         if not self.built:
             optimizer.build(list(variables))  # type: ignore[attr-defined]
-        return sum(variable.array.nbytes for variable in optimizer._pydt_added)
+        return list(itertools.zip_longest(optimizer._pydt_added_for, optimizer._pydt_added))
 
     def _get_variable_index(self, variable: Variable) -> int:
         """The place of a variable among those that the optimizer was built with."""
@@ -134,12 +153,13 @@ class ByVariable(OwnNames):
                     "compile the model again, with a new optimizer"
                 )
 
-    def _pydt_update_variables(self) -> None:
-        """The updates of all variables, from the store's gradients."""
+    def _pydt_update_variables(self, parts: Sequence[slice]) -> None:
+        """The updates of the variables that lie in parts of the flat arrays, from the store's gradients."""
         store = self._pydt_slots.store
+        variables = [variable for variable in store.variables if _lies_within(store.slice_of(variable), parts)]
         with tracing.paused():
-            self._apply_weight_decay(store.variables)
-            for variable in store.variables:
+            self._apply_weight_decay(variables)
+            for variable in variables:
                 self.update_step(store.gradient_of(variable), variable, self._pydt_rate)  # type: ignore[attr-defined]
 
     def _apply_weight_decay(self, variables: Sequence[Variable]) -> None:
@@ -156,3 +176,7 @@ class ByVariable(OwnNames):
 
     def _overwrite_variable_with_gradient(self, variable: Variable) -> bool:
         return variable.overwrite_with_gradient
+
+
+def _lies_within(part: slice, parts: Sequence[slice]) -> bool:
+    return any(each.start <= part.start and part.stop <= each.stop for each in parts)

@@ -123,14 +123,19 @@ class FlatStep(FlatArrays):
 
     def check_shards(self, variables: Sequence[Variable]) -> None:
         """Raises NotImplementedError, by name, where a process cannot take the step of a part of variables alone."""
-        kind, expected = type(self).__name__, "shard: expected an optimizer that updates each element by itself"
-        if self.goes_by_variable:
-            raise NotImplementedError(f"{kind}: {expected}, got one that updates whole variables")
+        kind, expected = type(self).__name__, "shard: expected an optimizer that updates each variable by itself"
         if self.has_own_apply:
             raise NotImplementedError(f"{kind}: {expected}, got one with an apply of its own")
+        of_all = [state.path for variable, state in self.states_by_variable(variables) if variable is None]
+        if of_all:
+            raise NotImplementedError(f"{kind}: {expected}, got {of_all[0]!r}, which is of all: add_variable made it")
         path = next((variable.path for variable in variables if variable.overwrite_with_gradient), None)
         if path is not None:
             raise NotImplementedError(f"{kind}: {expected}, got variable {path!r}, which its gradient overwrites")
+
+    def admits(self, store: ParameterStore, parts: Sequence[slice], total: Total) -> bool:
+        """Whether a step may be taken with the gradients of all processes, of which this one has those in parts."""
+        return True
 
     @property
     def updates_next(self) -> bool:
@@ -201,7 +206,7 @@ class FlatStep(FlatArrays):
         if self._pydt_updates:
             clip(self, self._pydt_slots.store, pieces, total)
             if self.goes_by_variable:
-                self._pydt_update_variables()
+                self._pydt_update_variables([own for own, _ in pieces])
             else:
                 for own, dw in pieces:
                     self._pydt_update(own, dw)

@@ -6,13 +6,16 @@ not always finite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import kernels
 from pydtconv.optimizers.arguments import DEFAULTS, check_numbers
+from pydtconv.optimizers.clipping import Total
 from pydtconv.optimizers.optimizer import Optimizer
 from pydtconv.optimizers.scalar import Scalar
 from pydtconv.serialization.objects import arguments_of, deserialize_keras_object, serialize_keras_object
@@ -23,7 +26,7 @@ _OWN = frozenset(
         "inner_optimizer", "initial_scale", "dynamic_growth_steps", "step_counter", "dynamic_scale", "get_config",
         "from_config", "variables", "save_own_variables", "load_own_variables", "set_weights", "scale_loss", "apply",
         "apply_store", "apply_gradients", "step_of", "has_own_apply", "works_in_parts", "works_in_rows", "check_device",
-        "check_shards", "_scaling", "_pydt_own_store",
+        "check_shards", "admits", "_scaling", "_pydt_own_store",
     }
 )  # fmt: skip
 
@@ -98,27 +101,36 @@ class LossScaleOptimizer(Optimizer):
         return loss * self.dynamic_scale
 
     def step_of(self, store: ParameterStore) -> None:
-        """The inner optimizer's step, where the gradients in a store are finite; then the scale of the next step.
+        """The inner optimizer's step, where the gradients in a store are finite.  Raises as `admits` does."""
+        if self.admits(store, [slice(0, store.size)]):
+            self.inner_optimizer.apply_store(store)
+
+    def admits(self, store: ParameterStore, parts: Sequence[slice], total: Total | None = None) -> bool:
+        """Whether the gradients are finite: then they are divided by the scale.  Sets the scale of the next step.
 
         Raises FloatingPointError where the scale has become 0.
         """
         if not self.dynamic_scale:
             raise FloatingPointError("LossScaleOptimizer: no gradients were finite until the scale had become 0")
-        whole = slice(0, store.size)
-        gradients = [store.numbers(store.working_gradients, part, dtype) for part, dtype in store.runs(whole)]
-        finite = not any(map(kernels.has_nonfinite, gradients))
+        runs = [run for part in parts for run in store.runs(part)]
+        gradients = [store.numbers(store.working_gradients, part, dtype) for part, dtype in runs]
+        bad = np.array([float(any(map(kernels.has_nonfinite, gradients)))])
+        finite = not (bad if total is None else total(bad)).any()
         if finite:
             kept = [(own, own.copy()) for own in map(store.gradient_of, store.overwritten)]
             for each in gradients:
                 kernels.scale(each, 1 / float(self.dynamic_scale))
             for own, gradient in kept:
                 own[...] = gradient
-            self.inner_optimizer.apply_store(store)
         steps = int(self.step_counter) + 1 if finite else 0
         grows = steps == self.dynamic_growth_steps
         self.step_counter.assign(0 if grows else steps)
         if grows or not finite:
             self.dynamic_scale.assign(float(self.dynamic_scale) * (2.0 if grows else 0.5))
+        return finite
+
+    def check_shards(self, variables: Sequence[Variable]) -> None:
+        self.inner_optimizer.check_shards(variables)
 
     def check_device(self, device: str) -> None:
         raise NotImplementedError(f"LossScaleOptimizer: expected device cpu, got {device}: use its inner optimizer")

@@ -24,7 +24,7 @@ WAYS = WHOLE_WAYS | {
     "unsharded, bfloat16": {"wire": "bfloat16"},
     "optimizer, bfloat16": {"shard": "optimizer", "wire": "bfloat16"},
 }
-FEW = ("Adam", "clipnorm", "two dtypes", "thawed", "accumulated, averaged")
+FEW = ("Adam", "Lamb", "by variable", "clipnorm", "two dtypes", "thawed", "accumulated, averaged")
 #: each option of Optimizer, and what goes with it
 OPTIONS = {name: given for name, given in accumulated.OPTIONS.items() if name != "plain"} | {
     "initial": {"use_ema": True, "weight_decay": 0.1},
@@ -65,6 +65,20 @@ class OwnStep(keras.Model):
         return super().train_step(data)
 
 
+class ByVariable(optimizers.Adafactor):
+    """Adafactor, with momentum in a variable of its own, and decay."""
+
+    def build(self, variables):
+        super().build(variables)
+        self.weight_decay = 0.1
+        self.momentums = self.add_optimizer_variables(variables, "momentum")
+
+    def update_step(self, gradient, variable, learning_rate):
+        momentum = self.momentums[self._get_variable_index(variable)]
+        momentum.assign(0.9 * momentum.numpy() + gradient)
+        super().update_step(momentum.numpy(), variable, learning_rate)
+
+
 class Own(optimizers.SGD):
     def apply(self, grads, trainable_variables=None):
         super().apply(grads, trainable_variables)
@@ -76,6 +90,8 @@ RUNS = (
     | {
         "two dtypes": lambda: trained(optimizers.AdamW(0.01), layer={"dtype": "float32"}),
         "constrained": lambda: trained(optimizers.Adagrad(0.1), layer={"kernel_constraint": constraints.MaxNorm(0.5)}),
+        "by variable": lambda: trained(ByVariable(0.01, **OPTIONS["accumulated, averaged"], global_clipnorm=0.02)),
+        "accumulated, read": lambda: read(),
         "excluded": lambda: excluded(),
         "thawed": lambda: thawed(),
         "by hand": lambda: by_hand(),
@@ -84,7 +100,7 @@ RUNS = (
         ),
         "own apply": lambda: trained(Own(0.01)),
         "own step": lambda: trained(optimizers.SGD(0.01), kind=OwnStep),
-        "LossScaleOptimizer": lambda: trained(optimizers.LossScaleOptimizer(optimizers.Adam(0.01))),
+        "LossScaleOptimizer": lambda: trained(optimizers.LossScaleOptimizer(optimizers.Adam(0.01), 4.0, 3)),
     }
 )
 
@@ -102,6 +118,14 @@ def thawed():
         model.layers[1].trainable = trains
         model.compile(model.optimizer, "sparse_categorical_crossentropy")
         model.fit(*data(), BATCH, 1, 0, shuffle=False)
+    return model
+
+
+def read():
+    """Gradients that wait for an update are read, and so they are between others that nobody reads."""
+    model = trained(optimizers.Adam(0.01, gradient_accumulation_steps=5), 1)
+    for _ in range(8):
+        model.train_on_batch(*data())
     return model
 
 

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from pydtconv import cli, optimizers, replica
+from pydtconv.distribution.gradients import buckets
 from pydtconv.distribution.options import Options
-from tests.distribution import accumulated, shards
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
+from tests.distribution import shards
 from tests.distribution.ranks import needs_mpi, run_well
 
 RANKS = 3
-#: optimizers that update whole variables, and what each process would need all gradients for
-WHOLE = {"Adafactor", "Lamb", "Muon", "ScheduleFreeAdamW"}
-OWN = {"own apply", "own step", "LossScaleOptimizer"}
+#: what each process would need all gradients for
+OWN = {"own apply", "own step"}
 #: sums in another order: of norms, of each process's pieces; of gradients that are summed in each step
-REORDERED = ("clipnorm", "global_clipnorm", "decayed", "accumulated")
+REORDERED = ("by variable", "clipnorm", "global_clipnorm", "decayed", "accumulated")
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,15 @@ REORDERED = ("clipnorm", "global_clipnorm", "decayed", "accumulated")
 def test_options(given, told):
     with pytest.raises(ValueError, match=told):
         Options(**given)
+
+
+class OfAll(optimizers.Optimizer):
+    def build(self, variables):
+        super().build(variables)
+        self.sum = self.add_variable((), name="sum")
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Nothing."""
 
 
 def parts_of_plan(optimizer, **shared):
@@ -50,8 +61,28 @@ def test_plans_know_of_shards(steps):
         largest = max(tensor.spec.nbytes for tensor in plan.gradient_order)
         kept = largest + (whole["gradients"] - largest) // 4
         assert found["gradients"] == (kept if shard == "gradients" else whole["gradients"])
-    with pytest.raises(NotImplementedError, match="Lamb: shard: expected an optimizer that updates each element"):
-        parts_of_plan(optimizers.Lamb(), shard="optimizer")
+    expected = "shard: expected an optimizer that updates each variable by itself, got"
+    for own, told in (shards.Own(0.01), "one with an apply"), (OfAll(0.01), "'of_all/sum', which is of all"):
+        with pytest.raises(NotImplementedError, match=f"{type(own).__name__}: {expected} {told}"):
+            parts_of_plan(own, shard="optimizer")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("nbytes", [1, 4096, 1 << 30])
+def test_pieces_of_whole_variables(count, nbytes):
+    """They are all of each bucket, and processes differ by the largest variable at most."""
+    rng = np.random.default_rng(0)
+    sizes, dtypes = rng.integers(1, 3000, 40), ["float32", "float32", "float64", "float32"] * 10
+    store = ParameterStore([Variable(np.zeros(n, d), name="v") for n, d in zip(sizes, dtypes, strict=True)])
+    pieces, loads = buckets.WholeVariables(store, nbytes, count), np.zeros(count)
+    starts = {store.slice_of(variable).start for variable in store.variables} | {store.size}
+    for bucket in buckets.buckets_of(store, nbytes):
+        found = [bucket.in_words(piece) for piece in pieces(bucket)]
+        kept = sorted((piece.start, piece.stop) for piece in found if piece.stop > piece.start)
+        assert [start for start, _ in kept] + [bucket.part.stop] == [bucket.part.start] + [stop for _, stop in kept]
+        assert {end for piece in kept for end in piece} <= starts
+        loads += [piece.stop - piece.start for piece in found]
+    assert loads.max() - loads.min() <= 2 * (sizes.max() + 16)
 
 
 def test_the_plan_of_a_rank(capsys):
@@ -94,7 +125,7 @@ def test_bits_are_those_without_shards(outcomes, way):
     plain = loaded(folder / ("unsharded, bfloat16.0.npz" if "bfloat16" in way else "unsharded.0.npz"))
     for rank in range(RANKS):
         found = loaded(folder / f"{way}.{rank}.npz")
-        names = shards.FEW if way not in shards.WHOLE_WAYS else shards.RUNS.keys() - WHOLE - OWN
+        names = shards.FEW if way not in shards.WHOLE_WAYS else shards.RUNS.keys() - OWN
         assert {key.split(":")[0] for key in found} == set(names)
         for key, value in found.items():
             if key.startswith(REORDERED):
@@ -116,10 +147,7 @@ def test_results_are_those_of_one_process(outcomes, way):
 def test_what_cannot_be_sharded_says_so(outcomes):
     for rank in range(RANKS):
         told = json.loads((outcomes[1] / f"optimizer.{rank}.json").read_text())
-        assert told.keys() == WHOLE | OWN
-        for name in WHOLE:
-            assert told[name].startswith(f"{name}: shard: expected an optimizer that updates each element by itself")
-    assert set(accumulated.NAMES) > WHOLE
+        assert told.keys() == OWN
 
 
 @on_ranks

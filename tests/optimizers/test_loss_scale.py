@@ -10,6 +10,7 @@ import pytest
 import pydtconv
 from pydtconv import layers, ops, optimizers
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.parameter_store import ParameterStore
 from tests.real_keras import import_keras
 
 # of Keras on torch, with NumPy 2
@@ -152,6 +153,20 @@ def test_what_is_to_be_overwritten_is_known_of_copies_and_forgotten_with_the_var
     gc.collect()  # of failed tests
     assert not Variable.overwritten
     assert optimizer.works_in_parts
+
+
+def test_gradients_of_others_that_are_not_finite_leave_out_a_step():
+    """Where each process has a part of the gradients."""
+    optimizer = optimizers.LossScaleOptimizer(optimizers.SGD(0.1), 8.0)
+    store = ParameterStore(variables(pydtconv))
+    store.gradients.fill(2.0)
+    part = slice(0, store.slice_of(store.variables[0]).stop)
+    assert not optimizer.admits(store, [part], lambda own: own + 1)
+    assert float(optimizer.dynamic_scale) == 4.0
+    assert (store.gradients == 2.0).all()
+    assert optimizer.admits(store, [part], lambda own: own)
+    assert (store.gradients[part] == 0.5).all()
+    assert (store.gradients[part.stop :] == 2.0).all()
 
 
 def test_a_loss_scale_optimizer_is_refused_on_devices_by_name():

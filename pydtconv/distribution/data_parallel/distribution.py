@@ -42,7 +42,7 @@ class DataParallel:
     sums are sent.  False sends the gradients of each process.
     shard: "optimizer": each process updates a part of the variables, keeps the optimizer's slots of it alone, and sends
     it to the others (ZeRO-1; Rajbhandari et al., SC 2020).  "gradients": it keeps the gradients of that part alone, too
-    (ZeRO-2).  Optimizers that update whole variables raise NotImplementedError when training starts.
+    (ZeRO-2).  Optimizers that need whole variables have parts of whole variables.
     """
 
     def __init__(

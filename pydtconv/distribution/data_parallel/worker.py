@@ -20,7 +20,7 @@ from pydtconv.distribution.gradients.accumulation import Accumulation
 from pydtconv.distribution.gradients.averages import Averages
 from pydtconv.distribution.gradients.backend_choice import BackendChoice
 from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
-from pydtconv.distribution.gradients.buckets import equal_pieces
+from pydtconv.distribution.gradients.buckets import Pieces, WholeVariables, equal_pieces
 from pydtconv.distribution.gradients.gradient_step import GradientStep, StepHooks
 from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.gradients.shards import ShardedStep
@@ -117,7 +117,11 @@ class Worker(JointResults):
 
     def _made_step(self, memory: Memory, store: ParameterStore, optimizer: Optimizer) -> GradientStep:
         options, sharded = self.options, self.options.shard is not None
-        pieces = partial(equal_pieces, count=self.size) if sharded else None
+        pieces: Pieces | None = None
+        if sharded and optimizer.goes_by_variable:
+            pieces = WholeVariables(store, options.bucket_bytes, self.size)
+        elif sharded:
+            pieces = partial(equal_pieces, count=self.size)
         releases = options.shard == "gradients"
         backend = self._backends.of(memory)
         reduction = Reduction(

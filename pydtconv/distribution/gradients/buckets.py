@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,6 +51,40 @@ Pieces = Callable[[Bucket], list[slice]]
 def equal_pieces(bucket: Bucket, count: int) -> list[slice]:
     """Pieces for so many processes, wherever variables begin and end."""
     return pieces_of(bucket.place, count)
+
+
+class WholeVariables:
+    """Pieces of whole variables for so many processes, which have about as many bytes each.  nbytes: of a bucket."""
+
+    def __init__(self, store: ParameterStore, nbytes: int, count: int) -> None:
+        self._pieces: dict[int, list[slice]] = {}
+        self._loads = [0] * count
+        variables = iter(store.variables)
+        for bucket in buckets_of(store, nbytes):
+            starts = [store.slice_of(next(variables)).start for _ in range(bucket.variables)]
+            parts = self._shared_out([*starts, bucket.part.stop])
+            words = bucket.words
+            self._pieces[bucket.part.start] = [slice(part.start // words, part.stop // words) for part in parts]
+
+    def __call__(self, bucket: Bucket) -> list[slice]:
+        return self._pieces[bucket.part.start]
+
+    def _shared_out(self, ends: list[int]) -> list[slice]:
+        """For each process neighbours among the variables of a bucket, or none.
+
+        The one that has least so far gets the first ones, until it has what all would have on average; then the next.
+        """
+        loads = self._loads
+        level = (sum(loads) + ends[-1] - ends[0]) / len(loads)
+        ranks = sorted(range(len(loads)), key=loads.__getitem__)
+        found = [slice(ends[0], ends[0])] * len(loads)
+        first = ends[0]
+        for start, stop in itertools.pairwise(ends):
+            if len(ranks) > 1 and start > first and loads[ranks[0]] + (stop - start) / 2 > level:
+                ranks, first = ranks[1:], start
+            loads[ranks[0]] += stop - start
+            found[ranks[0]] = slice(first, stop)
+        return found
 
 
 def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:

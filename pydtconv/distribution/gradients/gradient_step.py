@@ -44,7 +44,7 @@ class GradientStep:
         self.accumulation = accumulation
         self.communicator = communicator
         self._tuning = tuning
-        self._reduces = self._is_read = True
+        self._reduces = self._is_read = self._whole = True
         self._samples = 0
 
     def serves(self, optimizer: Optimizer) -> bool:
@@ -56,7 +56,7 @@ class GradientStep:
         are, by others than training.  size, samples: of the batch, this process's and those of all.
         """
         reduction = self.reduction
-        whole = is_read or keeps or optimizer.has_own_apply or reduction.releases
+        whole = self._whole = is_read or keeps or optimizer.has_own_apply or reduction.releases
         self._reduces = self.accumulation.begin(optimizer, reduction.store.variables, whole)
         takes = self._reduces and not whole and optimizer.gradient_accumulation_steps
         self._is_read, self._samples = is_read, samples
@@ -106,8 +106,8 @@ class GradientStep:
     def _accumulate(self, optimizer: Optimizer) -> None:
         optimizer.apply_store(self.reduction.store)
 
-    def _total(self, squares: np.ndarray) -> np.ndarray:
-        return self.communicator.allreduce(squares, "the norms")
+    def _total(self, own: np.ndarray) -> np.ndarray:
+        return self.communicator.allreduce(own, "the norms and the check of the gradients")
 
     def _check_gradients(self) -> None:
         """Raises FloatingPointError, in all processes, naming variables and ranks where gradients are not finite."""

@@ -3,11 +3,18 @@
 A step has its gradients from a reduce-scatter of each bucket, and its weights from an all-gather (ZeRO; Rajbhandari et
 al., SC 2020).  Weights are gathered while the next forward runs (weight_gather.py).  Slots are gathered when somebody
 reads them, by all processes.
+
+Optimizers that update whole variables have pieces of whole variables (`WholeVariables`); the variables that they make
+themselves go with them.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
+from weakref import ref
+
+import numpy as np
 
 from pydtconv.distribution.gradients.accumulation import Accumulation
 from pydtconv.distribution.gradients.all_reduce import gathered
@@ -15,6 +22,7 @@ from pydtconv.distribution.gradients.gradient_step import GradientStep
 from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.gradients.weight_gather import WeightGather
 from pydtconv.distribution.mpi.communicator import Communicator
+from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.plan import Plan
 from pydtconv.optimizers import Optimizer
 from pydtconv.support.lazy_zeros import forget, in_small_pages
@@ -31,19 +39,35 @@ class ShardedStep(GradientStep):
     ) -> None:
         super().__init__(reduction, accumulation, communicator)
         store, flat = reduction.store, optimizer.flat_slots(reduction.store)
+        self._optimizer = ref(optimizer)
+        #: gradients that are accumulated, where each process has those of all variables
+        self._accumulator = None if reduction.releases else flat.get("gradient_accumulator")
         self.weights = WeightGather(reduction)
         self.own = [reduction.pieces_of(bucket)[communicator.rank] for bucket in reduction.buckets]
         names = [name for name in optimizer.all_slots() if reduction.releases or name != "gradient_accumulator"]
         self._flat = {name: flat[name] for name in names}
         self._slots = [optimizer._pydt_slots.of(variable)[name] for variable in store.variables for name in names]
+        #: (rank, variable): the variables that the optimizer has made, with the process that updates them
+        self._made = [(self._owner(of), state) for of, state in optimizer.states_by_variable(store.variables)]
+        self._slots += [state for _, state in self._made]
         self._constrained = any(getattr(variable, "constraint", None) is not None for variable in store.variables)
         self._scattered = False
         for array in (*self._flat.values(), *((store.gradients,) if reduction.releases else ())):
             in_small_pages(array)
 
+    def _owner(self, variable: Variable | None) -> int:
+        """The process whose piece a variable is."""
+        assert variable is not None  # see check_shards
+        number = self.reduction.store.slice_of(variable).start
+        for bucket in self.reduction.buckets:
+            for rank, piece in enumerate(self.reduction.pieces_of(bucket)):
+                if piece.start <= number < piece.stop:
+                    return rank
+        raise KeyError(variable.path)
+
     def serves(self, optimizer: Optimizer) -> bool:
         slots = optimizer._pydt_slots
-        here = slots.store is self.reduction.store
+        here = slots.store is self.reduction.store and self._optimizer() is optimizer
         return here and all(slots.flat.get(name) is flat for name, flat in self._flat.items())
 
     def begin(self, optimizer: Optimizer, keeps: bool, is_read: bool, size: int, samples: int) -> None:
@@ -62,8 +86,11 @@ class ShardedStep(GradientStep):
         if self._scattered:
             return
         self._scattered = True
-        for slot in self._slots:
-            slot.mirror = self
+        self._mirror(self)
+        for rank, state in self._made:
+            if rank != self.communicator.rank:
+                flat = state.host_array.reshape(-1)
+                forget(flat, slice(0, flat.size))
         for flat in self._flat.values():
             ends = [0, *itertools.chain.from_iterable((own.start, own.stop) for own in self.own), flat.size]
             for start, stop in zip(ends[::2], ends[1::2], strict=True):
@@ -73,25 +100,52 @@ class ShardedStep(GradientStep):
         if not self._scattered:
             return
         self._scattered = False
-        for slot in self._slots:
-            slot.mirror = None
+        self._mirror(None)
+        for rank, state in self._made:
+            self.communicator.bcast(state.array, f"{state.path}, which all ranks gather", rank)
         for name, flat in self._flat.items():
-            for bucket in self.reduction.buckets:
-                what = f"the slots {name} ({bucket.names[0]} to {bucket.names[1]}), which all ranks gather"
-                self.communicator.wait(gathered(self.communicator, flat, self.reduction.pieces_of(bucket)), what)
+            self._gather(name, flat)
+
+    def _gather(self, name: str, flat: np.ndarray) -> None:
+        for bucket in self.reduction.buckets:
+            what = f"the slots {name} ({bucket.names[0]} to {bucket.names[1]}), which all ranks gather"
+            self.communicator.wait(gathered(self.communicator, flat, self.reduction.pieces_of(bucket)), what)
+
+    def _mirror(self, mirror: ShardedStep | None) -> None:
+        for slot in self._slots:
+            slot.mirror = mirror
 
     def _update(self, optimizer: Optimizer) -> None:
+        store, updates = self.reduction.store, optimizer.updates_next
+        arrivals = (part for part, _ in self.reduction.arrivals())
+        if not optimizer.has_own_apply:
+            self._step(optimizer, arrivals)
+        else:
+            parts = list(arrivals)
+            if not optimizer.admits(store, parts, self._total):
+                return
+            self._step(optimizer, parts)
+        if self._whole and self._accumulator is not None:  # which all processes are to have whole
+            if updates:
+                self._accumulator.fill(0)
+            else:
+                self._gather("gradient_accumulator", self._accumulator)
+        self.weights.begin()
+        if self._is_read or self._constrained:
+            self.weights.finish()
+        optimizer.end()
+
+    def _step(self, optimizer: Optimizer, parts: Iterable[slice]) -> None:
         optimizer.begin(self.reduction.store)
-        parts = (part for part, _ in self.reduction.arrivals())
+        if optimizer.goes_by_variable:
+            self._mirror(None)  # it looks at the slots of this process's variables
         if optimizer.clips_norms:
             optimizer.apply_parts(list(parts), self._total)
         else:
             for part in parts:
                 optimizer.apply_part(part)
-        self.weights.begin()
-        if self._is_read or self._constrained:
-            self.weights.finish()
-        optimizer.end()
+        if optimizer.goes_by_variable and self._scattered:
+            self._mirror(self)
 
     def _accumulate(self, optimizer: Optimizer) -> None:
         optimizer.accumulate(self.reduction.store, self.own)
