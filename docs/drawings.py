@@ -155,20 +155,35 @@ def deconvgemm() -> Drawing:
     return d
 
 
-def reindex() -> Drawing:
-    d = Drawing(720, 250, "REINDEX turns the filter gradient into a forward convolution")
-    d.text(20, 28, "REINDEX: rows and columns that one filter tap reads are put side by side", 14, bold=True)
-    d.grid(40, 60, 8, 8, 17, lambda r, c: ORANGE if r % 2 == 0 and c % 2 == 0 else BLUE)
-    d.text(108, 215, "x, stride 2", 13, "middle")
-    d.text(108, 232, "tap (0, 0) reads the orange pixels", 11, "middle")
-    d.arrow(190, 128, 255, 128)
-    d.text(222, 116, "gather", 12, "middle")
-    d.grid(265, 94, 4, 4, 17, lambda r, c: ORANGE)
-    d.text(299, 182, "dense rows", 12, "middle")
-    d.arrow(345, 128, 410, 128)
-    d.box(415, 95, 130, 66, "product with dy\n(packed as in\nCONVGEMM)", BLUE)
-    d.arrow(550, 128, 600, 128)
-    d.box(605, 98, 90, 60, "dw of\nthis tap", GREEN)
+def rdx() -> Drawing:
+    d = Drawing(720, 420, "REINDEX turns the filter gradient into a forward convolution, in two ways")
+    d.text(20, 28, "rdx: the pixels that one tap reads are put side by side, tap by tap", 14, bold=True)
+
+    def tap(r: int, c: int) -> str:
+        return (ORANGE, GREEN, RED, BLUE)[2 * (r % 2) + c % 2]
+
+    d.grid(40, 50, 8, 8, 15, tap)
+    d.text(100, 188, "x, stride 2", 12, "middle")
+    d.arrow(170, 110, 235, 110)
+    d.text(202, 98, "gather", 12, "middle")
+    d.grid(245, 50, 8, 8, 15, lambda r, c: tap(r // 4, c // 4))
+    d.text(305, 188, "I' of 2x2 filters: blocks of oh x ow", 12, "middle")
+    d.text(305, 204, "kh oh x kw ow x n: as large as im2col's matrix", 11, "middle")
+    d.arrow(375, 110, 440, 110)
+    d.box(445, 77, 150, 66, "CONVGEMM with dy,\nkernel (oh, ow),\nstrides (oh, ow)", BLUE)
+    d.arrow(600, 110, 640, 110)
+    d.box(645, 80, 60, 60, "dw", GREEN)
+    d.text(20, 240, "exchanged_strides: x is transposed, strides and dilation change places", 14, bold=True)
+    d.grid(40, 262, 8, 8, 15, lambda r, c: ORANGE if r % 2 == 0 and c % 2 == 0 else BLUE)
+    d.text(100, 400, "x, stride 2", 12, "middle")
+    d.arrow(170, 322, 235, 322)
+    d.text(202, 310, "transpose", 12, "middle")
+    d.grid(245, 262, 8, 8, 15, lambda r, c: ORANGE if r % 2 == 0 and c % 2 == 0 else BLUE)
+    d.text(305, 400, "I': ih x iw x n, as large as x", 11, "middle")
+    d.arrow(375, 322, 440, 322)
+    d.box(445, 289, 150, 66, "CONVGEMM with dy,\nkernel (oh, ow),\ndilation 2 (orange)", BLUE)
+    d.arrow(600, 322, 640, 322)
+    d.box(645, 292, 60, 60, "dw", GREEN)
     return d
 
 
@@ -314,7 +329,7 @@ def overlap() -> Drawing:
 
 DRAWINGS: dict[str, Callable[[], Drawing]] = {
     drawing.__name__: drawing
-    for drawing in (stack, im2col, convgemm, deconvgemm, reindex, direct, winograd, fourier, loops, plan, overlap)
+    for drawing in (stack, im2col, convgemm, deconvgemm, rdx, direct, winograd, fourier, loops, plan, overlap)
 }
 
 

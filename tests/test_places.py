@@ -18,9 +18,9 @@ USERS = ("pydtconv/compat/", "pydtconv/layers/", "pydtconv/random.py")
 #: by the row of CONTRIBUTING: what names one that is there, and the files that do
 EXAMPLES = {
     "a convolution algorithm": (
-        r"\breindex\b",
+        r"(?-i:\brdx\b)",
         [
-            "cext/conv/reindex.c",
+            "cext/conv/rdx.c",
             "cext/include/dtconv_conv.h",
             "pydtconv/conv/estimates.py",
             "pydtconv/conv/selection.py",

@@ -36,31 +36,32 @@ typedef struct {
 } dtconv_conv;
 
 /* The passes of each algorithm: X(algorithm, pass). */
-#define DTCONV_CONV_PASSES(X)            \
-    X(im2col, forward)                   \
-    X(im2col, backward_data)             \
-    X(im2col, backward_weights)          \
-    X(convgemm, forward)                 \
-    X(deconvgemm, backward_data)         \
-    X(reindex, backward_weights)         \
-    X(convgemm_trans, backward_weights)  \
-    X(depthwise, forward)                \
-    X(depthwise, backward_data)          \
-    X(depthwise, backward_weights)       \
-    X(winograd, forward)                 \
-    X(winograd, backward_data)           \
-    X(winograd, backward_weights)        \
-    X(winograd_large, forward)           \
-    X(winograd_large, backward_data)     \
-    X(winograd_large, backward_weights)  \
-    X(fft, forward)                      \
-    X(fft, backward_data)                \
-    X(fft, backward_weights)             \
-    X(fft_overlap_add, forward)          \
-    X(fft_overlap_add, backward_data)    \
-    X(fft_overlap_add, backward_weights) \
-    X(direct, forward)                   \
-    X(direct, backward_data)             \
+#define DTCONV_CONV_PASSES(X)              \
+    X(im2col, forward)                     \
+    X(im2col, backward_data)               \
+    X(im2col, backward_weights)            \
+    X(convgemm, forward)                   \
+    X(deconvgemm, backward_data)           \
+    X(rdx, backward_weights)               \
+    X(exchanged_strides, backward_weights) \
+    X(convgemm_trans, backward_weights)    \
+    X(depthwise, forward)                  \
+    X(depthwise, backward_data)            \
+    X(depthwise, backward_weights)         \
+    X(winograd, forward)                   \
+    X(winograd, backward_data)             \
+    X(winograd, backward_weights)          \
+    X(winograd_large, forward)             \
+    X(winograd_large, backward_data)       \
+    X(winograd_large, backward_weights)    \
+    X(fft, forward)                        \
+    X(fft, backward_data)                  \
+    X(fft, backward_weights)               \
+    X(fft_overlap_add, forward)            \
+    X(fft_overlap_add, backward_data)      \
+    X(fft_overlap_add, backward_weights)   \
+    X(direct, forward)                     \
+    X(direct, backward_data)               \
     X(direct, backward_weights)
 
 /* Those that there are for float32 alone: by products of bfloat16, of operands that are rounded or split in two. */

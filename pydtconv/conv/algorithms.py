@@ -14,6 +14,7 @@ from typing import Any
 from pydtconv._ext import conv as ext
 from pydtconv.conv import bases, calibrated, estimates
 from pydtconv.conv.problem import DIRECTIONS, Axis, ConvProblem
+from pydtconv.extents import LARGEST
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,13 @@ def _multiplies_matrices(p: ConvProblem) -> str | None:
     return None
 
 
+def _gathers_taps(p: ConvProblem) -> str | None:
+    longest = max(axis.kernel * axis.out for axis in p.axes)
+    if longest > LARGEST:
+        return f"rdx gathers an image of at most {LARGEST} pixels an axis, these filters need {longest}"
+    return _multiplies_matrices(p)
+
+
 def _one_channel_per_group(p: ConvProblem) -> str | None:
     return None if p.groups == p.ci else f"depthwise needs groups == ci, got groups={p.groups} and ci={p.ci}"
 
@@ -253,7 +261,8 @@ TABLE = Table(
             Algorithm("im2col", DIRECTIONS, _multiplies_matrices, estimates.work_of_gemm),
             Algorithm("convgemm", ("forward",), _multiplies_matrices, estimates.work_of_gemm),
             Algorithm("deconvgemm", ("backward_data",), _multiplies_matrices, estimates.work_of_gemm),
-            Algorithm("reindex", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
+            Algorithm("rdx", ("backward_weights",), _gathers_taps, estimates.work_of_gemm),
+            Algorithm("exchanged_strides", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
             Algorithm("convgemm_trans", ("backward_weights",), _multiplies_matrices, estimates.work_of_gemm),
             Algorithm(
                 "depthwise",

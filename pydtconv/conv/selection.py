@@ -45,7 +45,7 @@ VARIANTS: dict[str, Variant] = {
     variant.name: variant
     for variant in (
         Variant("BASE", "im2col", "im2col", "im2col", persistent=False),
-        Variant("RDX", "convgemm", "im2col", "reindex", persistent=False),
+        Variant("RDX", "convgemm", "im2col", "rdx", persistent=False),
         Variant("CGT", "convgemm", "im2col", "convgemm_trans", persistent=False),
         Variant("CGT+PM", "convgemm", "im2col", "convgemm_trans"),
         Variant("CGT+DG", "convgemm", "deconvgemm", "convgemm_trans"),

@@ -14,7 +14,7 @@ P = ConvProblem(2, 12, 11, 6, 8, (3, 3), padding="same")
 DEPTHWISE = ConvProblem(2, 12, 11, 6, 12, (3, 3), groups=6)
 PAPER = {
     "BASE": ("im2col", "im2col", "im2col", False),
-    "RDX": ("convgemm", "im2col", "reindex", False),
+    "RDX": ("convgemm", "im2col", "rdx", False),
     "CGT": ("convgemm", "im2col", "convgemm_trans", False),
     "CGT+PM": ("convgemm", "im2col", "convgemm_trans", True),
     "CGT+DG": ("convgemm", "deconvgemm", "convgemm_trans", True),
@@ -93,7 +93,7 @@ def test_explain_names_every_algorithm():
 
 
 def test_auto_of_the_functions_is_the_variant_in_force():
-    """reindex sums in another order than convgemm_trans: the bits tell which of them ran."""
+    """rdx sums in another order than convgemm_trans: the bits tell which of them ran."""
     random = np.random.default_rng(0)
     x, dy = (random.standard_normal(shape, dtype="float32") for shape in (P.x_shape, P.y_shape))
     for name in ("BASE", "RDX", "CGT"):

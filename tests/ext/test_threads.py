@@ -108,7 +108,7 @@ def short_switches():
 
 
 @pytest.mark.usefixtures("short_switches")
-@pytest.mark.parametrize("algorithm", ["direct", "convgemm_trans", "winograd", "reindex"])
+@pytest.mark.parametrize("algorithm", ["direct", "convgemm_trans", "winograd", "rdx", "exchanged_strides"])
 def test_convolutions_while_the_number_changes(algorithm):
     random = np.random.default_rng(0)
     x, dy = (random.standard_normal(shape).astype(P.dtype) for shape in (P.x_shape, P.y_shape))

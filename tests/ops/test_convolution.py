@@ -231,7 +231,7 @@ def test_what_the_plan_asks_of_the_kernel():
     assert kernel_of(Conv(variant="RDX")).algorithms_for(*full) == {
         "forward": "convgemm",
         "backward_data": "im2col",
-        "backward_weights": "reindex",
+        "backward_weights": "rdx",
     }
     config.set_conv_variant("BASE")
     assert set(kernel_of(op).algorithms_for(*full).values()) == {"im2col"}
