@@ -31,7 +31,7 @@ _device_of_block: ContextVar[str | None] = ContextVar("_device_of_block", defaul
 MOST_THREADS: int = runtime.MOST_THREADS
 hold_num_threads = runtime.hold_num_threads
 MATMUL_PRECISIONS = ("highest", "high", "medium")
-CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "AUTO")
+CONV_VARIANTS = ("BASE", "RDX", "CGT", "CGT+PM", "CGT+DG", "CGT+DG+PM", "AUTO")
 
 
 def floatx() -> str:

@@ -28,7 +28,7 @@ def add_weights(parser: Any) -> None:
 
 
 def add_variant(parser: Any) -> None:
-    parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG or AUTO (default)")
+    parser.add_argument("--variant", help="convolutions: BASE, RDX, CGT, CGT+PM, CGT+DG, CGT+DG+PM or AUTO (default)")
 
 
 def add_precision(parser: Any) -> None:

@@ -1,7 +1,8 @@
 """Which algorithm a pass runs: the caller's own, the active variant's, the fastest measured, or the ranking's first.
 
 The named variants fix one algorithm per pass (Barrachina, Dolz, San Juan, Quintana-Orti, JPDC 2022, Table 2):
-BASE, RDX, CGT, CGT+PM and CGT+DG; AUTO leaves each pass to what `pydtconv tune` has measured, else to the ranking.
+BASE, RDX, CGT, CGT+PM and CGT+DG; CGT+DG+PM is both.  AUTO leaves each pass to what `pydtconv tune` has measured, else
+to the ranking.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ VARIANTS: dict[str, Variant] = {
         Variant("RDX", "convgemm", "im2col", "rdx", persistent=False),
         Variant("CGT", "convgemm", "im2col", "convgemm_trans", persistent=False),
         Variant("CGT+PM", "convgemm", "im2col", "convgemm_trans"),
-        Variant("CGT+DG", "convgemm", "deconvgemm", "convgemm_trans"),
+        Variant("CGT+DG", "convgemm", "deconvgemm", "convgemm_trans", persistent=False),
+        Variant("CGT+DG+PM", "convgemm", "deconvgemm", "convgemm_trans"),
         Variant("AUTO"),
     )
 }

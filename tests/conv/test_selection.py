@@ -17,7 +17,8 @@ PAPER = {
     "RDX": ("convgemm", "im2col", "rdx", False),
     "CGT": ("convgemm", "im2col", "convgemm_trans", False),
     "CGT+PM": ("convgemm", "im2col", "convgemm_trans", True),
-    "CGT+DG": ("convgemm", "deconvgemm", "convgemm_trans", True),
+    "CGT+DG": ("convgemm", "deconvgemm", "convgemm_trans", False),
+    "CGT+DG+PM": ("convgemm", "deconvgemm", "convgemm_trans", True),
 }
 
 
