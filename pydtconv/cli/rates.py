@@ -23,7 +23,9 @@ def add_arguments(group: Any) -> None:
         help="stop after so many without a smaller test loss, with the best weights",
     )
     group.add_argument(
-        "--learning-rate", type=number(0, above=True), help="the largest (default: 0.05, or 0.001 for adaptive ones)"
+        "--learning-rate",
+        type=number(0, above=True),
+        help="the largest (default: 0.05, 1 for lars, 0.001 for the other adaptive ones)",
     )
     group.add_argument(
         "--schedule",
@@ -43,8 +45,7 @@ def add_arguments(group: Any) -> None:
 
 def first(args: Any) -> float:
     """--learning-rate, or what is usual for --optimizer."""
-    adaptive = args.optimizer not in ("sgd", "momentum")
-    return args.learning_rate or (0.001 if adaptive else 0.05)
+    return args.learning_rate or {"sgd": 0.05, "momentum": 0.05, "lars": 1.0}.get(args.optimizer, 0.001)
 
 
 def optimizer(args: Any, steps: int) -> Any:

@@ -11,6 +11,7 @@ from pydtconv.optimizers.adagrad import Adadelta, Adagrad
 from pydtconv.optimizers.adam import Adam, Adamax, AdamW, Nadam
 from pydtconv.optimizers.ftrl import Ftrl
 from pydtconv.optimizers.lamb import Lamb
+from pydtconv.optimizers.lars import Lars
 from pydtconv.optimizers.lion import Lion
 from pydtconv.optimizers.loss_scale import LossScaleOptimizer
 from pydtconv.optimizers.muon import Muon
@@ -31,6 +32,7 @@ __all__ = [
     "Adamax",
     "Ftrl",
     "Lamb",
+    "Lars",
     "Lion",
     "LossScaleOptimizer",
     "Muon",
@@ -45,8 +47,8 @@ __all__ = [
 ]
 
 _CLASSES = (
-    SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer, Muon, Nadam, RMSprop,
-    ScheduleFreeAdamW,
+    SGD, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lars, Lion, LossScaleOptimizer, Muon, Nadam,
+    RMSprop, ScheduleFreeAdamW,
 )  # fmt: skip
 _registry = BuiltIns(
     "optimizer",

@@ -27,6 +27,7 @@ OPTIMIZERS = {
     "lion": lambda: optimizers.Lion(),
     "lamb": lambda: optimizers.Lamb(),
     "adafactor": lambda: optimizers.Adafactor(),
+    "lars": lambda: optimizers.Lars(weight_decay=0.01),
     "muon": lambda: optimizers.Muon(),
     "schedulefree": lambda: optimizers.ScheduleFreeAdamW(),
     "average": lambda: optimizers.SGD(0.01, use_ema=True, ema_overwrite_frequency=5),

@@ -425,6 +425,34 @@ def test_a_plan_counts_the_variables_that_an_optimizer_makes_itself(name):
         assert made == 2 * without
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weight_decay": 0.1}, {"weight_decay": 0.1, "adapt_vectors": True, "epsilon": 0.5, "trust_coefficient": 0.1}],
+)
+def test_lars_steps(options):
+    """By the paper's formula; a variable of zeros, and one without gradients, step at the plain rate."""
+    ours = [*variables(), Variable(np.zeros((2, 3)), dtype="float64"), Variable(np.ones((2, 2)), dtype="float64")]
+    optimizer, store = optimizers.Lars(0.5, momentum=0.75, **options), ParameterStore(ours)
+    optimizer.exclude_from_weight_decay([ours[2]])
+    expected, momenta = [v.numpy() for v in ours], [np.zeros(v.shape) for v in ours]
+    trust, epsilon = options.get("trust_coefficient", 0.001), options.get("epsilon", 0.0)
+    for step in range(4):
+        given = [*gradients(step), np.full((2, 3), step + 1.0), np.zeros((2, 2))]
+        for variable, gradient in zip(ours, given, strict=True):
+            store.gradient_of(variable)[...] = gradient
+        optimizer.apply(store)
+        for i, (w, g) in enumerate(zip(expected, given, strict=True)):
+            adapts = w.ndim > 1 or options.get("adapt_vectors", False)
+            decay = options.get("weight_decay", 0.0) if i != 2 and adapts else 0.0
+            divisor = np.linalg.norm(g.ravel()) + decay * np.linalg.norm(w.ravel()) + epsilon
+            ratio = trust * np.linalg.norm(w.ravel()) / divisor if adapts and divisor else 1.0
+            momenta[i] = 0.75 * momenta[i] - 0.5 * (ratio or 1.0) * (g + decay * w)
+            expected[i] = w + momenta[i]
+    for variable, value in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(variable.numpy(), value, rtol=1e-12, atol=1e-14)
+    assert optimizers.get(optimizers.serialize(optimizer)).get_config() == optimizer.get_config()
+
+
 def test_schedule_free_steps():
     """By its formula: Keras on torch reads the momentum of before after it has changed in place."""
     (ours,) = [Variable(np.random.default_rng(0).normal(size=(3, 4)), dtype="float64", name="v")]
