@@ -3,7 +3,7 @@
 The peer is NumPy's BLAS, or PyTorch, which alone has bfloat16.  Both sides run in turns, each turn in a process of its
 own, and the median counts.  NumPy's BLAS reads its number of threads at import, and its kernel where OPENBLAS_CORETYPE
 forces one, which is taken out here.  --cpu-time measures the CPU time of one thread, for a machine that others use at
-the same time.
+the same time.  --ways measures instead which loops threads may divide (see gemm_ways.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import report
+from benchmarks import gemm_ways, report
 from benchmarks.timing import medians
 
 ROUNDS = 3
@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--peer", default="numpy", choices=["numpy", "torch"], help="bfloat16 has torch alone")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each shape (default: 1)")
     parser.add_argument("--cpu-time", action="store_true", help="CPU time instead of the wall's; one thread")
+    parser.add_argument("--ways", action="store_true", help="which loops threads divide, instead; float32 and float64")
     parser.add_argument("--kernels-only", action="store_true", help="only the micro-kernels")
     parser.add_argument("--shape", action="append", help="a part of a shape's name; may be repeated (default: all)")
     parser.add_argument("--name", help="of the files in benchmarks/results/ (default: gemm, or gemm_bfloat16)")
@@ -172,6 +173,10 @@ def main() -> None:
     ]
     if not shapes:
         parser.error(f"--shape: expected a part of one of {', '.join(str(row[0]) for row in SQUARE + CONVOLUTIONS)}")
+    if options.ways:
+        reals = [dtype for dtype in options.dtypes if dtype != "bfloat16"]
+        gemm_ways.run(reals, options.threads, shapes, options.seconds)
+        return
     kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
     report.print_table("Micro-kernels in cache, one core", kernels)
     print(report.write_csv(f"{name}_kernels", kernels))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +55,15 @@ def _checked_out(out: NDArray, shape: tuple[int, int], dtypes: set[str]) -> None
         raise ValueError(f"gemm: out must be aligned, got an array at address {out.ctypes.data}")
 
 
+def _check_ways(ways: Any, mixed: bool) -> None:
+    four = isinstance(ways, (tuple, list)) and len(ways) == 4 and all(isinstance(each, int) for each in ways)
+    if not four or min(ways) < 1 or prod(ways) > config.MOST_THREADS:
+        most = config.MOST_THREADS
+        raise ValueError(f"gemm: ways must be threads of jc, ic, jr and ir, 1 to {most} in all, got {ways!r}")
+    if mixed:
+        raise ValueError(f"gemm: ways are of float32 and float64, got bfloat16 and {ways!r}")
+
+
 def multiply_mixed(
     a: NDArray,
     b: NDArray,
@@ -85,6 +96,7 @@ def gemm(
     beta: float = 0.0,
     transpose_a: bool = False,
     transpose_b: bool = False,
+    ways: tuple[int, int, int, int] | None = None,
 ) -> NDArray:
     """out = alpha * a @ b + beta * out.
 
@@ -96,14 +108,22 @@ def gemm(
     of bfloat16, to which a float32 operand is rounded, sums are float32, and each result is rounded once.  An out that
     is made is bfloat16 where both are.
 
+    ways: threads of the loops jc, ic, jr and ir, as BLIS has them; their product are the threads.  None: as many
+    threads as are set, which divide rows and columns of out by its sizes.  Of an out whose columns are contiguous the
+    transposed product is computed, and its loops are meant.  Results are the same bits, but where one matrix is thin:
+    without ways that is another method.
+
     Raises TypeError for another dtype, ValueError for shapes that do not fit, an out that is read-only, has no
-    contiguous rows or columns, or shares memory with a or b.
+    contiguous rows or columns, or shares memory with a or b, and for ways that are not four numbers of 1 or more, of
+    too many threads, or of bfloat16.
     """
     a, b = _operand("a", a, transpose_a), _operand("b", b, transpose_b)
     dtypes = {a.dtype.name, b.dtype.name}
     mixed = "bfloat16" in dtypes
     if len(dtypes) > 1 and dtypes != {"bfloat16", "float32"}:
         raise TypeError(f"gemm: a and b must have the same dtype, got {a.dtype} and {b.dtype}")
+    if ways is not None:
+        _check_ways(ways, mixed)
     (m, k), (k_b, n) = a.shape, b.shape
     if k != k_b:
         raise ValueError(f"gemm: the inner sizes of a and b must agree, got a {(m, k)} and b {(k_b, n)}")
@@ -133,6 +153,10 @@ def gemm(
         multiply_mixed(a, b, c, alpha, beta)
         return out
     with config.hold_num_threads():
-        size = _gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name)
-        ukr.check(_gemm.bind_gemm(a, b, c, alpha, beta, _workspace(size))(), "gemm")
+        space = _workspace(_gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name, ways))
+        if ways is None:
+            run = _gemm.bind_gemm(a, b, c, alpha, beta, space)
+        else:
+            run = _gemm.bind_gemm_in_ways(a, b, c, alpha, beta, ways, space)
+        ukr.check(run(), "gemm")
     return out

@@ -51,8 +51,7 @@ DT(gemm_sizes) DT(gemm_get_sizes)(void) {
     return ukr ? DT(gemm_sizes_of)(ukr) : (DT(gemm_sizes)){0};
 }
 
-/* Part `id` of `parts` of `count` things that come in whole units: first and number. */
-static int64_t part_of(int64_t count, int64_t unit, int64_t parts, int64_t id, int64_t *number) {
+int64_t DT(gemm_part)(int64_t count, int64_t unit, int64_t parts, int64_t id, int64_t *number) {
     const int64_t units = ceil_div(count, unit);
     const int64_t first = min(units * id / parts * unit, count), last = min(units * (id + 1) / parts * unit, count);
     *number = last - first;
@@ -71,7 +70,7 @@ DT(share) DT(gemm_share)(const DT(blocks) * s, int64_t m, int64_t n, int threads
         if (cost < best) best = cost, best_columns = parts;
     }
     DT(share) share;
-    share.i = part_of(m, s->mr, threads / best_columns, id / best_columns, &share.m);
-    share.j = part_of(n, s->nr, best_columns, id % best_columns, &share.n);
+    share.i = DT(gemm_part)(m, s->mr, threads / best_columns, id / best_columns, &share.m);
+    share.j = DT(gemm_part)(n, s->nr, best_columns, id % best_columns, &share.n);
     return share;
 }

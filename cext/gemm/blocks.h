@@ -13,6 +13,9 @@ typedef struct {
 
 DT(blocks) DT(gemm_blocks)(const DT(ukr_row) * ukr, int64_t m, int64_t n, int64_t k, int in_place);
 
+/* Part `id` of `parts` of `count` things that come in whole units: first and number. */
+int64_t DT(gemm_part)(int64_t count, int64_t unit, int64_t parts, int64_t id, int64_t *number);
+
 /* The part of C's block (m x n) that thread `id` of `threads` computes. */
 typedef struct {
     int64_t i, m, j, n;

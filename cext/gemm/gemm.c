@@ -15,12 +15,14 @@
  * which is what tall products with few columns want, as convolutions are.
  *
  * Every element of C is summed by one thread in the same order, so results do not depend on the number of threads.
- * Where one matrix is thin, another way without packing takes over (thin.c).
+ * Where one matrix is thin, another way without packing takes over (thin.c).  Which loops the threads divide follows
+ * from the sizes, or the caller says it (dtconv_gemm_ways.h).
  */
 #include <stdatomic.h>
 
 #include "dtconv_real.h"
 #include "dtconv_gemm.h"
+#include "dtconv_gemm_ways.h"
 #include "dtconv_thread_id.h"
 #include "blocks.h"
 #include "thin.h"
@@ -28,6 +30,7 @@
 enum { ALIGN = 64, READ_AHEAD = 1024 /* kernels load the step after the last one */ };
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int team_size(void) {
 #ifdef _OPENMP
@@ -71,15 +74,17 @@ typedef struct {
     int in_place;
     real alpha;
     _Atomic int64_t (*taken)[DTCONV_MOST_THREADS]; /* pieces of each thread's share, of this round and of the next */
+    const int *ways;                               /* threads of loops jc, ic, jr and ir; NULL: by the sizes */
 } run_state;
 
 /* Packs this thread's part of B[p : p + k, j : j + n], whose pieces of KC steps lie one after the other: a range of
  * panels, or where panels are few a range of steps of each panel. */
-static void pack_b_share(const run_state *r, int64_t p, int64_t k, int64_t j, int64_t n, int threads, int id) {
+static void pack_b_share(const run_state *r, int64_t p, int64_t k, int64_t j, int64_t n, int threads, int id,
+                         real *b_packed) {
     const int64_t nr = r->s.nr, panels = (n + nr - 1) / nr;
     for (int64_t pc = 0; pc < k; pc += r->s.kc) {
         const int64_t kc = min(r->s.kc, k - pc);
-        real *dst = r->b_packed + pc * panels * nr;
+        real *dst = b_packed + pc * panels * nr;
         if (panels % threads == 0 || panels > 4 * threads) {
             const int64_t first = panels * id / threads * nr, last = min(panels * (id + 1) / threads * nr, n);
             if (last > first) r->g->pack_b(r->g->b, p + pc, kc, j + first, last - first, nr, dst + first * kc);
@@ -168,7 +173,7 @@ static void run_thread(const run_state *r, int threads, int id) {
         const int64_t nc = min(r->s.nc, g->n - jc);
         for (int64_t pb = 0; pb < g->k; pb += r->s.kb) {
             const int64_t kb = min(r->s.kb, g->k - pb);
-            pack_b_share(r, pb, kb, jc, nc, threads, id);
+            pack_b_share(r, pb, kb, jc, nc, threads, id, r->b_packed);
             wait_for_team(threads);
             for (int i = 0; i < threads; i++)
                 pieces_of_share(r, (id + i) % threads, threads, round, jc, nc, pb, kb, a_packed);
@@ -176,6 +181,55 @@ static void run_thread(const run_state *r, int threads, int id) {
                 for (int i = 0; i < threads; i++) atomic_store_explicit(&r->taken[!round][i], 0, memory_order_relaxed);
             round = !round;
             if (jc + nc < g->n || pb + kb < g->k) wait_for_team(threads);
+        }
+    }
+}
+
+/* Loops ic and pc over C[i : i + m, j : j + n] with B[p : p + k] packed; `share` threads pack A together.  Rounds are
+ * those of `most` rows, so that all threads wait equally often. */
+static void rows_in_ways(const run_state *r, int64_t i, int64_t m, int64_t most, int64_t j, int64_t n, int64_t p,
+                         int64_t k, int share, int id, real *a_packed, const real *b_packed) {
+    const DT(gemm_args) *g = r->g;
+    const int64_t mr = r->s.mr, nr = r->s.nr, n_round = (n + nr - 1) / nr * nr;
+    int64_t columns;
+    const int64_t across = DT(gemm_part)(n, nr, r->ways[2], id / r->ways[3], &columns);
+    for (int64_t ic = 0; ic < most; ic += r->s.mc) {
+        const int64_t mc = max(0, min(r->s.mc, m - ic));
+        int64_t rows, packed;
+        const int64_t down = DT(gemm_part)(mc, mr, r->ways[3], id % r->ways[3], &rows);
+        const int64_t first = DT(gemm_part)(mc, mr, share, id, &packed);
+        for (int64_t pc = 0; pc < k; pc += r->s.kc) {
+            const int64_t kc = min(r->s.kc, k - pc);
+            if (!r->in_place && packed > 0)
+                g->pack_a(g->a, i + ic + first, packed, p + pc, kc, mr, a_packed + first * kc);
+            wait_for_team(share);
+            if (rows > 0 && columns > 0)
+                macro_kernel(r, i + ic + down, rows, j + across, columns, p + pc, kc, a_packed + down * kc,
+                             b_packed + pc * n_round + across * kc, p + pc == 0 ? g->beta : 1);
+            wait_for_team(share);
+        }
+    }
+}
+
+/* All loops, run by every thread of the team, with the threads of each that the caller wants. */
+static void run_in_ways(const run_state *r, int id) {
+    const DT(gemm_args) *g = r->g;
+    const int *ways = r->ways, share = ways[2] * ways[3], group = ways[1] * share;
+    const int64_t mr = r->s.mr, nr = r->s.nr, wide = (g->n + nr - 1) / nr, high = (g->m + mr - 1) / mr;
+    const int64_t most_columns = (wide + ways[0] - 1) / ways[0] * nr, most_rows = (high + ways[1] - 1) / ways[1] * mr;
+    real *b_packed = (real *)((char *)r->b_packed + (size_t)(id / group) * in_lines(r->s.b_size));
+    real *a_packed = (real *)((char *)r->a_packed + (size_t)(id / share) * in_lines(r->s.a_size));
+    int64_t columns, rows;
+    const int64_t j = DT(gemm_part)(g->n, nr, ways[0], id / group, &columns);
+    const int64_t i = DT(gemm_part)(g->m, mr, ways[1], id / share % ways[1], &rows);
+    for (int64_t jc = 0; jc < most_columns; jc += r->s.nc) {
+        const int64_t nc = max(0, min(r->s.nc, columns - jc));
+        for (int64_t pb = 0; pb < g->k; pb += r->s.kb) {
+            const int64_t kb = min(r->s.kb, g->k - pb);
+            if (nc > 0) pack_b_share(r, pb, kb, j + jc, nc, group, id % group, b_packed);
+            wait_for_team(group);
+            rows_in_ways(r, i, rows, most_rows, j + jc, nc, pb, kb, share, id % share, a_packed, b_packed);
+            wait_for_team(group);
         }
     }
 }
@@ -192,11 +246,31 @@ static int reads_well(const DT(matrix) * a, int64_t n, int64_t nr) {
     return a->cs == 1 && (a->rs * (int64_t)sizeof(real) % 4096 != 0 || n <= 4 * nr);
 }
 
-dtconv_status DT(gemm)(const DT(gemm_args) * args, void *workspace, size_t bytes) {
-    return DT(gemm_scaled)(args, 1, workspace, bytes);
+static int threads_in(const int *ways) { return ways[0] * ways[1] * ways[2] * ways[3]; }
+
+static size_t bytes_in_ways(const DT(blocks) * s, const int *ways) {
+    return ALIGN + (size_t)ways[0] * in_lines(s->b_size) + (size_t)threads_in(ways) * in_lines(s->a_size) + READ_AHEAD;
 }
 
-dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *workspace, size_t bytes) {
+size_t DT(gemm_workspace_in_ways)(int64_t m, int64_t n, int64_t k, const int *ways) {
+    const DT(ukr_row) *ukr = DT(ukr_current)();
+    if (!ukr) return 0;
+    const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k, 0);
+    return bytes_in_ways(&s, ways);
+}
+
+/* Runs r on as many threads as its ways have; on fewer, where there are fewer, these divide the rows. */
+static void start_in_ways(run_state *r) {
+#pragma omp parallel num_threads(threads_in(r->ways))
+    {
+        run_state own = *r;
+        const int rows_only[] = {1, team_size(), 1, 1};
+        if (team_size() != threads_in(r->ways)) own.ways = rows_only;
+        run_in_ways(&own, dtconv_thread_id());
+    }
+}
+
+static dtconv_status run(const DT(gemm_args) * args, real alpha, const int *ways, void *workspace, size_t bytes) {
     if (args->m < 0 || args->n < 0 || args->k < 0 || args->ldc < args->n) return DTCONV_ARGUMENT;
     if (args->m == 0 || args->n == 0) return DTCONV_OK;
     if (args->k == 0) {
@@ -208,11 +282,20 @@ dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *work
     DT(gemm_args) g = *args;
     const int in_place = g.a_in_place && ukr->in_place && reads_well(g.a_in_place, g.n, ukr->nr);
     if (g.a_in_place) g.pack_a = DT(pack_a_matrix), g.a = g.a_in_place;
-    run_state r = {
-        .g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place), .in_place = in_place, .alpha = alpha};
+    run_state r = {.g = &g,
+                   .ukr = ukr,
+                   .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place),
+                   .in_place = in_place,
+                   .alpha = alpha,
+                   .ways = ways};
     const int threads = threads_for(g.threads, g.m, g.n, g.k);
-    if (bytes < bytes_of(&r.s, g.m, g.n, g.k, threads)) return DTCONV_WORKSPACE;
+    if (bytes < (ways ? bytes_in_ways(&r.s, ways) : bytes_of(&r.s, g.m, g.n, g.k, threads))) return DTCONV_WORKSPACE;
     r.b_packed = (real *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
+    if (ways) {
+        r.a_packed = (real *)((char *)r.b_packed + (size_t)ways[0] * in_lines(r.s.b_size));
+        start_in_ways(&r);
+        return DTCONV_OK;
+    }
     if (DT(gemm_thin)(&g, alpha, threads, r.b_packed)) return DTCONV_OK;
     r.a_packed = (real *)((char *)r.b_packed + in_lines(r.s.b_size));
     _Atomic int64_t taken[2][DTCONV_MOST_THREADS];
@@ -225,4 +308,28 @@ dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *work
 #pragma omp parallel num_threads(threads)
     run_thread(&r, team_size(), dtconv_thread_id());
     return DTCONV_OK;
+}
+
+dtconv_status DT(gemm)(const DT(gemm_args) * args, void *workspace, size_t bytes) {
+    return run(args, 1, NULL, workspace, bytes);
+}
+
+dtconv_status DT(gemm_scaled)(const DT(gemm_args) * args, real alpha, void *workspace, size_t bytes) {
+    return run(args, alpha, NULL, workspace, bytes);
+}
+
+dtconv_status DT(gemm_strided_in_ways)(int64_t m, int64_t n, int64_t k, const real *a, int64_t ars, int64_t acs,
+                                       const real *b, int64_t brs, int64_t bcs, real *c, int64_t ldc, double alpha,
+                                       double beta, const int *ways, void *workspace, size_t bytes) {
+    const DT(matrix) left = {a, ars, acs}, right = {b, brs, bcs};
+    const DT(gemm_args) args = {.m = m,
+                                .n = n,
+                                .k = k,
+                                .pack_b = DT(pack_b_matrix),
+                                .b = &right,
+                                .c = c,
+                                .ldc = ldc,
+                                .beta = (real)beta,
+                                .a_in_place = &left};
+    return run(&args, (real)alpha, ways, workspace, bytes);
 }

@@ -27,10 +27,40 @@ cdef extern from "dtconv_any.h" nogil:
     size_t dtconv_dense_bias_backward_workspace(dtconv_dtype, int64_t m, int64_t n)
     int dtconv_dense_bias_backward(...)
 
+cdef extern from "dtconv_gemm_ways.h" nogil:
+    size_t dtconv_gemm_workspace_in_ways(dtconv_dtype, int64_t m, int64_t n, int64_t k, const int *ways)
+    int dtconv_gemm_strided_in_ways(...)
 
-def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype) -> int:
-    """Bytes of workspace of gemm for sizes m, n, k and the threads now set."""
-    return dtconv_gemm_workspace(dtype_of(dtype), m, n, k)
+
+def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype, ways=None) -> int:
+    """Bytes of workspace of gemm for sizes m, n, k and the threads now set, or these ways."""
+    cdef int[4] each
+    if ways is None:
+        return dtconv_gemm_workspace(dtype_of(dtype), m, n, k)
+    each[0], each[1], each[2], each[3] = ways
+    return dtconv_gemm_workspace_in_ways(dtype_of(dtype), m, n, k, each)
+
+
+def bind_gemm_in_ways(a, b, out, double alpha, double beta, ways, workspace) -> object:
+    """The same as bind_gemm, with so many threads of the loops jc, ic, jr and ir."""
+    cdef dtconv_dtype dtype = dtype_in(out)
+    cdef strided left = strided_in(a, dtype), right = strided_in(b, dtype), result = strided_in(out, dtype)
+    cdef scratch space = scratch_in(workspace)
+    cdef int jc, ic, jr, ir
+    jc, ic, jr, ir = ways
+
+    def run() -> int:
+        cdef int status
+        cdef int[4] each
+        each[0], each[1], each[2], each[3] = jc, ic, jr, ir
+        with nogil:
+            status = dtconv_gemm_strided_in_ways(
+                dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
+                right.row_step, right.column_step, result.data, result.row_step, alpha, beta, each, space.data,
+                space.size)
+        return status
+
+    return holding(run, (a, b, out, workspace))
 
 
 def bind_gemm(a, b, out, double alpha, double beta, workspace) -> object:

@@ -260,3 +260,38 @@ def test_out_that_is_read_only_or_overlaps():
     with pytest.raises(ValueError, match="out shares memory with a or b"):
         gemm(both[:4, :4], both[4:8, :4], both[:4, :4])
     gemm(both[:, :4], random((4, 5)), both[:, 5:])
+
+
+WAYS = [(1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 1, 1), (1, 1, 2, 1), (1, 1, 1, 2), (2, 1, 2, 1), (1, 2, 1, 3), (2, 2, 2, 2)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("ways", WAYS, ids=str)
+def test_the_threads_of_each_loop_change_no_bit(ways, dtype, threads):
+    """Few and many rows, columns and steps: some threads have nothing to do, and loops have several blocks."""
+    row = microkernels.selected(dtype)
+    threads(2)
+    sizes = [(row.mr + 1, row.nr + 1, 3), (5 * row.mr, 9 * row.nr + 2, 2 * row.kc + 1), (row.mc + 1, 40, 300)]
+    for m, n, k in [*sizes, (40, row.nc + 1, 1100), (3, 200, 40)]:
+        a, b, c = random((m, k), dtype, 1), random((k, n), dtype, 2), random((m, n), dtype, 3)
+        want = gemm(a, b, c.copy(), 0.5, -2, ways=(1, 1, 1, 1))
+        got = gemm(a, b, c.copy(), 0.5, -2, ways=ways)
+        assert np.array_equal(got, want), (m, n, k)
+        assert error(gemm(a, b, ways=ways), a, b) < TOLERANCE[dtype], (m, n, k)
+        if m > row.mr + 1 and k > 100:  # no thin matrix
+            assert np.array_equal(gemm(a, b, c.copy(), 0.5, -2), want), (m, n, k)
+    a, b = random((70, 50), dtype).T, random((90, 70), dtype).T
+    assert np.array_equal(gemm(a, b, np.empty((50, 90), dtype, order="F"), ways=ways), gemm(a, b, ways=(1, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("ways", [(1, 1, 1), (1, 1, 1, 0), (2, 2, 2, 1.0), 4, (1 << 10, 1 << 10, 1, 1), "1111"])
+def test_ways_that_are_none_are_refused(ways):
+    with pytest.raises(ValueError, match="ways must be threads of jc, ic, jr and ir, 1 to"):
+        gemm(random((4, 4)), random((4, 4)), ways=ways)
+
+
+def test_ways_of_bfloat16_are_refused():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    a = random((4, 4)).astype(ml_dtypes.bfloat16)
+    with pytest.raises(ValueError, match="ways are of float32 and float64, got bfloat16"):
+        gemm(a, a, ways=(1, 1, 1, 1))
