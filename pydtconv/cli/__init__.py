@@ -24,7 +24,10 @@ from pydtconv.cli.errors import CommandError, UsageError
 if TYPE_CHECKING:
     from pydtconv.cli.parser import Parser
 
-COMMANDS = ("demo", "run", "train", "evaluate", "predict", "models", "summary", "plan", "tune", "simulate", "doctor")
+COMMANDS = (
+    *("demo", "run", "train", "launch", "evaluate", "predict"),
+    *("models", "summary", "plan", "tune", "simulate", "doctor"),
+)
 
 _DESCRIPTION = "Trains convolutional networks on CPUs, from Keras-style scripts."
 _ENVIRONMENT = """\

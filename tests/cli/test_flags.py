@@ -22,6 +22,7 @@ ELSEWHERE = {
     *(("run", flag) for flag in ("--bucket-size", "--blocking", "--no-shared-memory", "--wire", "--shard")),
     ("run", "--check-gradients"),
     ("run", "--mesh"), ("run", "--network"), ("run", "-m"),
+    *(("launch", f"--{flag}") for flag in ("ranks", "hosts", "restarts", "min-ranks", "backoff", "launcher")),
 }  # fmt: skip
 #: arguments of each command that the flags below are added to
 BASE = {
