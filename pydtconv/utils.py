@@ -7,6 +7,7 @@ from pydtconv.files.image_folder import image_dataset_from_directory
 from pydtconv.files.images import array_to_img, img_to_array, load_img, save_img
 from pydtconv.files.plotting import plot_learning_curve
 from pydtconv.files.reading import BadFileError
+from pydtconv.files.text_folder import text_dataset_from_directory
 from pydtconv.files.windowed_arrays import WindowedArrays
 from pydtconv.suggest import refusal
 from pydtconv.support import numerical
@@ -54,6 +55,7 @@ __all__ = [
     "set_random_seed",
     "split_dataset",
     "standardize_dtype",
+    "text_dataset_from_directory",
     "timeseries_dataset_from_array",
     "to_categorical",
     "unpack_x_y_sample_weight",

@@ -189,12 +189,10 @@ def table(name: str) -> dict[str, Any]:
     if name == "pydtconv":
         return {"__version__": keras_version(), "version": keras_version}
     if name in ("pydtconv.utils", "pydtconv.preprocessing"):
-        from pydtconv.compat.tensorflow.folder import image_dataset_from_directory, timeseries_dataset_from_array
+        from pydtconv.compat.tensorflow import folder
 
-        return {
-            "image_dataset_from_directory": image_dataset_from_directory,
-            "timeseries_dataset_from_array": timeseries_dataset_from_array,
-        }
+        names = ("image_dataset_from_directory", "text_dataset_from_directory", "timeseries_dataset_from_array")
+        return {each: getattr(folder, each) for each in names}
     if name == "pydtconv.backend":
         from pydtconv.compat import keras_backend
 

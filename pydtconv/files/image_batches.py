@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pydtconv import config
+from pydtconv.files.file_batches import FileBatches, Share
 from pydtconv.files.image_decoding import Decoder, Read
-from pydtconv.support.dataset import PyDataset, Walked
-from pydtconv.support.random import next_seed
-from pydtconv.support.workers import Submit, ahead, at_once
-
-Share = Callable[[int], slice]
+from pydtconv.support.workers import Submit
 
 
-class ImageFolder(Walked):
-    """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode, or x alone.
+class ImageFolder(FileBatches):
+    """Batches (x, y) of files: x float32 (n, height, width, channels) from 0 to 255, y by label_mode, or x alone."""
 
-    class_names: names by number, None without labels.  file_paths: the files.  With shuffle, each epoch has an order of
-    its own.
-    """
-
-    _pydt_order = property(lambda self: self._order)  # which all processes must have alike
-    _pydt_class_names = property(lambda self: self.class_names or ())
     image_size = property(lambda self: self._decoder.size)
 
     def __init__(
@@ -47,111 +36,27 @@ class ImageFolder(Walked):
         workers: int,
         data_format: str | None,
     ) -> None:
-        self._single = batch_size is None
-        batch_size = 1 if batch_size is None else batch_size
-        for name, value in (("batch_size", batch_size), ("workers", workers)):
-            if value < 1:
-                raise ValueError(f"{name}: expected an integer of 1 or more, got {value!r}")
-        super().__init__(workers=workers, max_queue_size=4)
-        self.file_paths, self.class_names = [str(path) for path in file_paths], class_names or None
-        self.batch_size = batch_size
-        self._numbers, self._label_mode = numbers, label_mode
-        self._decoder, self._read, self._on_error = decoder, read, on_error
-        self._data_format = data_format
-        self._order = np.arange(len(file_paths))
-        self._random = np.random.default_rng(next_seed() if seed is None else seed) if shuffle else None
-        self.on_epoch_end()
+        self._decoder, self._read, self._on_error, self._data_format = decoder, read, on_error, data_format
+        settings = (decoder, data_format, on_error)
+        super().__init__(file_paths, numbers, class_names, label_mode, batch_size, shuffle, seed, workers, settings)
 
-    def __len__(self) -> int:
-        return -(-len(self._order) // self.batch_size)
-
-    def __iter__(self) -> Iterator[Any]:
-        """An epoch for whoever walks through by himself; the next one has another order."""
-        walk, order = self._pydt_walk(), range(len(self))
-        several = ahead(walk.__getitem__, order, self.workers, self.max_queue_size, begin=walk._pydt_begin)
-        yield from PyDataset.__iter__(walk) if self.workers == 1 else several
-        self.on_epoch_end()
-
-    def on_epoch_end(self) -> None:
-        """Shuffles for the next epoch."""
-        if self._random is not None:
-            self._order = self._random.permutation(len(self._order))
-
-    def get_state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: the order of a walk that begins and the generator of those to come."""
-        return {"order": self._order, "random": None if self._random is None else self._random.bit_generator.state}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Puts back what `get_state` gave.  Raises ValueError where it is of another number of files."""
-        if len(state["order"]) != len(self._order):
-            raise ValueError(f"expected {len(state['order'])} images, as there were, got {len(self._order)}")
-        if (state["random"] is None) != (self._random is None):
-            raise ValueError(f"shuffle: expected {self._random is None}, as it was, got {self._random is not None}")
-        order = np.asarray(state["order"])
-        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(len(order))):
-            raise ValueError(f"order: expected each number below {len(order)} once, got {order!r:.100}")
-        self._order = order
-        if self._random is not None:
-            self._random.bit_generator.state = state["random"]
-
-    def digest(self) -> str:
-        """Tells data sets of other files, classes or settings from this one; folders above those of classes may differ.
-
-        Of many files, 4096 from the first to the last count.
-        """
-        chosen = np.unique(np.linspace(0, len(self.file_paths) - 1, 4096).astype(np.int64))
-        names = ["/".join(Path(self.file_paths[i]).parts[-2:]) for i in chosen]
-        numbers = None if self._numbers is None else self._numbers[chosen].tolist()
-        settings = (self.class_names, self._label_mode, self._decoder, self._data_format, self._on_error)
-        told = repr((len(self.file_paths), names, numbers, *settings))
-        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
-
-    def __getitem__(self, index: int) -> Any:
-        """One batch.  Raises ValueError that names a bad file, or all of them where none of a batch could be read."""
-        return self.read_share(index, None)
-
-    def read_share(self, index: int, share: Share | None) -> Any:
-        """The part of a batch that `share` says, given the size of the batch; only its files are read.
-
-        It may be empty, as it may where all of its files are bad and left out.
-        """
-        if self.workers == 1:
-            return self._pydt_begin(index, at_once, share)()
-        with ThreadPoolExecutor(self.workers) as pool:
-            return self._pydt_begin(index, pool.submit, share)()
-
-    def _pydt_begin(self, index: int, submit: Submit, share: Share | None = None) -> Callable[[], Any]:
-        """Gives the images of a batch, or of a share of it, to workers; what it returns waits for them."""
-        chosen = self._order[index * self.batch_size : (index + 1) * self.batch_size]
-        chosen = chosen if share is None else chosen[share(len(chosen))]
+    def _begin(self, index: int, files: list[str], submit: Submit, share: Share | None) -> Callable[[], Any]:
         height, width, channels = self._decoder.shape
         is_first = (self._data_format or config.image_data_format()) == "channels_first"
-        x = np.empty((len(chosen), *((channels, height, width) if is_first else (height, width, channels))), np.float32)
-        images = _Images(
-            self._read, [self.file_paths[number] for number in chosen], x.transpose(0, 2, 3, 1) if is_first else x
-        )
+        x = np.empty((len(files), *((channels, height, width) if is_first else (height, width, channels))), np.float32)
+        images = _Images(self._read, files, x.transpose(0, 2, 3, 1) if is_first else x)
         stops = self._on_error == "raise"
         parts = [submit(images.read, stops) for _ in range(min(self.workers, len(x)))]
 
-        def batch() -> Any:
+        def read() -> Any:
             for part in parts:
                 part.result()
             kept = images.kept(stops)
             if not kept and share is None:
-                raise ValueError(f"no image of batch {index} could be read, the first is {self.file_paths[chosen[0]]}")
-            made = [x if len(kept) == len(x) else x[kept]]
-            if self._numbers is not None:
-                made.append(self._targets(self._numbers[chosen[kept]]))
-            if self._single and share is None:
-                made = [part[0] for part in made]
-            return made[0] if len(made) == 1 else tuple(made)
+                raise ValueError(f"no image of batch {index} could be read, the first is {files[0]}")
+            return x if len(kept) == len(x) else x[kept], kept
 
-        return batch
-
-    def _targets(self, numbers: np.ndarray) -> np.ndarray:
-        if self._label_mode == "categorical":
-            return np.eye(len(self.class_names or ()), dtype=np.float32)[numbers]
-        return numbers.astype(np.float32)[:, None] if self._label_mode == "binary" else numbers.astype(np.int32)
+        return read
 
 
 class _Images:
@@ -188,5 +93,5 @@ class _Images:
         for place in sorted(self._errors):
             if stops:
                 raise self._errors[place]
-            warnings.warn(f"skipped {self._errors[place]}", UserWarning, stacklevel=4)
+            warnings.warn(f"skipped {self._errors[place]}", UserWarning, stacklevel=5)
         return [place for place in range(len(self._x)) if place not in self._errors]

@@ -159,7 +159,7 @@ def test_an_epoch_goes_on_where_its_state_is_put_back(folder):
     first = [[np.concatenate([x for x, _ in data])] for _ in range(2)]
     data.set_state(state)
     np.testing.assert_array_equal(first, [[np.concatenate([x for x, _ in data])] for _ in range(2)])
-    with pytest.raises(ValueError, match="expected 11 images, as there were, got 6"):
+    with pytest.raises(ValueError, match="expected 11 files, as there were, got 6"):
         read(folder, class_names=["b"]).set_state(state)
 
 

@@ -19,7 +19,7 @@ _OF_FOLDER = (
 
 
 class FolderDataset(Dataset):
-    """The batches of an `ImageFolder`, which `fit` reads as it reads that."""
+    """The batches of a folder, which `fit` reads as it reads that."""
 
     def __init__(self, folder: Any) -> None:
         super().__init__(self._batches, len(folder), spec=self._specs)
@@ -45,16 +45,23 @@ class FolderDataset(Dataset):
         return super().__getattr__(name)
 
 
-@functools.wraps(our_utils.image_dataset_from_directory)
-def image_dataset_from_directory(*args: Any, **kwargs: Any) -> Any:
-    """As `pydtconv.utils.image_dataset_from_directory`; batch_size None gives single images."""
-    single = "batch_size" in kwargs and kwargs["batch_size"] is None
-    if single:
-        kwargs["batch_size"] = 32
-    found = our_utils.image_dataset_from_directory(*args, **kwargs)
-    folders = [FolderDataset(each) for each in (found if isinstance(found, tuple) else (found,))]
-    sets = [each.unbatch() for each in folders] if single else folders
-    return tuple(sets) if isinstance(found, tuple) else sets[0]
+def _of_folder(function: Any) -> Any:
+    @functools.wraps(function)
+    def from_directory(*args: Any, **kwargs: Any) -> Any:
+        """As that of `pydtconv.utils`; batch_size None gives single samples."""
+        single = "batch_size" in kwargs and kwargs["batch_size"] is None
+        if single:
+            kwargs["batch_size"] = 32
+        found = function(*args, **kwargs)
+        folders = [FolderDataset(each) for each in (found if isinstance(found, tuple) else (found,))]
+        sets = [each.unbatch() for each in folders] if single else folders
+        return tuple(sets) if isinstance(found, tuple) else sets[0]
+
+    return from_directory
+
+
+image_dataset_from_directory = _of_folder(our_utils.image_dataset_from_directory)
+text_dataset_from_directory = _of_folder(our_utils.text_dataset_from_directory)
 
 
 @functools.wraps(our_utils.timeseries_dataset_from_array)
