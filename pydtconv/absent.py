@@ -5,14 +5,6 @@ from __future__ import annotations
 #: why names are not there: (reason, {module: names})
 REASONS: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "Text is not planned: make numbers of it in Python, which `Embedding` takes",
-        {
-            "keras.layers": "TextVectorization",
-            "keras.preprocessing": "text_dataset_from_directory",
-            "keras.utils": "text_dataset_from_directory",
-        },
-    ),
-    (
         "Audio files are not read (`ops.stft`, `STFTSpectrogram` and `MelSpectrogram` are there)",
         {
             "keras.utils": "audio_dataset_from_directory",

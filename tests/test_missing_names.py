@@ -16,7 +16,7 @@ import pydtconv
     ("statement", "told"),
     [
         ("from pydtconv.layers import CuDNNGRU", "pydtconv has no layers.CuDNNGRU; instead use LSTM and GRU"),
-        ("from pydtconv.layers import TextVectorization", "no layers.TextVectorization: text is not planned"),
+        ("from pydtconv.layers import TFSMLayer", "no layers.TFSMLayer: a graph of TensorFlow runs"),
         ("from pydtconv.layers import Dens", "pydtconv has no layers.Dens; the nearest it has: layers.Dense"),
         ("from pydtconv.saving import load_modl", "the nearest it has: saving.load_model"),
         ("from pydtconv.ops.nn import relo", "the nearest it has: ops.nn.relu"),

@@ -142,6 +142,7 @@ from pydtconv.layers.preprocessing.policies import (
     RandomColorJitter,
 )
 from pydtconv.layers.preprocessing.spectrograms import MelSpectrogram, STFTSpectrogram
+from pydtconv.layers.preprocessing.text_vectorization import TextVectorization
 from pydtconv.layers.preprocessing.windows import CenterCrop, RandomCrop, RandomFlip
 from pydtconv.layers.random_dropout import AlphaDropout, GaussianDropout
 from pydtconv.layers.recurrent import RNN, StackedRNNCells
@@ -318,6 +319,7 @@ __all__ = [
     "StackedRNNCells",
     "StringLookup",
     "Subtract",
+    "TextVectorization",
     "TimeDistributed",
     "UnitNormalization",
     "UpSampling1D",

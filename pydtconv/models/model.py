@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from pydtconv import ops, tree
 from pydtconv.dtypes import FLOATING
 from pydtconv.layers.base import layer_tree
@@ -23,7 +25,7 @@ from pydtconv.models.state_tree import set_state_tree, state_tree
 from pydtconv.models.summary import print_summary
 from pydtconv.serialization.objects import serialize_keras_object
 from pydtconv.serialization.registry import custom_object_scope
-from pydtconv.support.strings import reads_strings, without_strings
+from pydtconv.support.strings import are_fingerprints, reads_strings, without_strings
 from pydtconv.trainers import Trainer
 
 
@@ -145,8 +147,17 @@ class Model(Trainer, Layer):
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._pydt_network is not None and any(map(reads_strings, self._pydt_network.flat_inputs)):
-            return tree.map_structure(without_strings, (args, kwargs))
+            args, kwargs = tree.map_structure(without_strings, (args, kwargs))
+            self._pydt_note_texts(args[0] if args else kwargs.get("inputs"))
         return args, kwargs
+
+    def _pydt_note_texts(self, inputs: Any) -> None:
+        """Lets layers know how many words the texts of a batch have, before it is traced."""
+        if self._pydt_network is not None and self._pydt_network.readers:
+            flat = self._pydt_flat(inputs)
+            for place, layer in self._pydt_network.readers:
+                if are_fingerprints(flat[place]):
+                    layer.note_longest(np.asarray(flat[place]))
 
     def _pydt_check_and_build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # a model that has not defined `build` is built by its first call

@@ -31,6 +31,13 @@ class Network:
         order, self._met = self._walk()
         self.nodes, self.operations = self._sort(order)
         self._check_names()
+        #: layers whose outputs are as long as the strings of an input have words, and the place of that
+        self.readers = [
+            (place, node.operation)
+            for node in self.nodes
+            for place, tensor in enumerate(self.flat_inputs)
+            if hasattr(node.operation, "note_longest") and node.input_tensors == [tensor]
+        ]
 
     @property
     def layers(self) -> list[Layer]:

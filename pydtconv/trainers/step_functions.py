@@ -208,6 +208,7 @@ class StepCache:
         threads = config.num_threads()
         within = self._within(kind)
         self.check_device(kind, within.offload)
+        self.model._pydt_note_texts(batch.x)
         asked = (*self._asked(kind, batch), within, draw)
         key = (*asked, attribute_values.of_model(self.model))
         step = before = self._steps.get(key)

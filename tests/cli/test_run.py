@@ -155,7 +155,7 @@ MISSING = [
         "AttributeError",
         r"pydtconv has no keras.layers.Desne; the nearest it has: keras.layers.Dense",
     ),
-    ("from keras.layers import TextVectorization", "ImportError", r"no keras.layers.TextVectorization: text is not"),
+    ("from keras.layers import TFSMLayer", "ImportError", r"no keras.layers.TFSMLayer: a graph of TensorFlow"),
     ("import keras.src.layers", "ImportError", r"keras.src; instead use the public names of keras"),
     ("import keras.layers.nothing", "ImportError", r"pydtconv has no keras.layers.nothing"),
     ("import keras.graph", "ImportError", r"pydtconv has no keras.graph"),

@@ -47,3 +47,26 @@ def test_windows_of_a_series_are_a_data_set(tf, size):
         model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(1)])
         model.compile("sgd", "mse")
         model.fit(data, epochs=2, verbose=0)
+
+
+def test_texts_of_a_folder_go_through_a_pipeline(tf, tmp_path):
+    """Functions of a script get tensors of strings and may give them; rows of words need not be of one length."""
+    for i, text in enumerate(("Good <br />film", "bad", "so good", "bad, bad film")):
+        (tmp_path / "ab"[i % 2]).mkdir(exist_ok=True)
+        (tmp_path / "ab"[i % 2] / f"{i}.txt").write_text(text)
+    data = tf.keras.utils.text_dataset_from_directory(tmp_path, batch_size=2, shuffle=False, verbose=False)
+    assert isinstance(data, tf.data.Dataset)
+    assert data.class_names == ["a", "b"]
+
+    def changed(texts):
+        return tf.strings.regex_replace(tf.strings.lower(texts), "<br />", " ")
+
+    for split in ("whitespace", tf.strings.split):
+        words = tf.keras.layers.TextVectorization(standardize=changed, split=split, output_sequence_length=3)
+        words.adapt(data.map(lambda x, y: x))
+        assert words.get_vocabulary() == ["", "[UNK]", "good", "film", "bad", "so", "bad,"]
+        numbers = data.map(lambda x, y: (words(tf.expand_dims(x, -1)), y)).prefetch(2)  # noqa: B023
+        found = [x.numpy().tolist() for x, _ in numbers]
+        assert found == [[[2, 3, 0], [5, 2, 0]], [[4, 0, 0], [6, 4, 3]]]
+        singles = data.unbatch().map(lambda x, y: words(x))  # noqa: B023
+        assert [x.numpy().tolist() for x in singles] == [row for rows in found for row in rows]

@@ -89,7 +89,14 @@ INTEGERS = ("CategoryEncoding", "Embedding", "ReversibleEmbedding", "IntegerLook
 #: what is no layer, wraps one, or reads text or boxes
 LEFT_OUT = {"InputLayer", "InputSpec", "Lambda", "Layer", "MaxNumBoundingBoxes", "NumpyLayer", "Pipeline"}
 LEFT_OUT |= {"RNN", "Bidirectional", "StackedRNNCells", "SimpleRNNCell", "LSTMCell", "GRUCell"}
-LEFT_OUT |= {"SpectralNormalization", "StringLookup", "TimeDistributed", "Wrapper", "HashedCrossing"}
+LEFT_OUT |= {
+    "SpectralNormalization",
+    "StringLookup",
+    "TextVectorization",
+    "TimeDistributed",
+    "Wrapper",
+    "HashedCrossing",
+}
 
 
 class TooLong(Exception):

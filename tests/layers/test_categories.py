@@ -109,7 +109,7 @@ def test_adapting_fills_max_tokens(mode, vocabulary):
         (lambda: layers.IntegerLookup(salt=3), "salt: expected None for oov_method='floormod'"),
         (lambda: layers.IntegerLookup(max_tokens=1), "max_tokens: expected None or 2 or more"),
         (lambda: layers.IntegerLookup(vocabulary_dtype="int32"), "vocabulary_dtype: expected 'int64'"),
-        (lambda: layers.IntegerLookup(pad_to_max_tokens=True), "expected max_tokens and vectors"),
+        (lambda: layers.IntegerLookup(pad_to_max_tokens=True), "pad_to_max_tokens: expected max_tokens"),
         (lambda: layers.StringLookup(idf_weights=[1.0]), "idf_weights: expected output_mode='tf_idf'"),
         (lambda: layers.StringLookup(vocabulary=["a"], output_mode="tf_idf"), "idf_weights: expected them"),
         (lambda: layers.StringLookup(vocabulary=["a"], output_mode="tf_idf", idf_weights=[1, 2]), "expected 1 numbers"),

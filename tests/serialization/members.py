@@ -103,7 +103,12 @@ def compiled(**arguments: Any) -> dict[str, Any]:
 
 def _of_layer(member: Member, changed: dict[str, Any]) -> dict[str, Any]:
     data = member.data(**changed)
-    if member.name in ("StringLookup", "Hashing", "HashedCrossing"):  # of arrays alone, in a model that is not built
+    if member.name in (
+        "StringLookup",
+        "TextVectorization",
+        "Hashing",
+        "HashedCrossing",
+    ):  # of arrays alone, in a model that is not built
         config = {"name": "net", "layers": [data]}
         return {"module": "keras", "class_name": "Sequential", "config": config}
     if member.name == "InputLayer":
@@ -185,6 +190,7 @@ _LAYERS: dict[str, tuple[dict[str, Any], tuple[tuple[int, ...], ...]]] = {
     "Hashing": ({"num_bins": 5}, (VECTORS,)),
     "IntegerLookup": ({"vocabulary": [1, 2, 5]}, (VECTORS,)),
     "StringLookup": ({"vocabulary": ["a", "b"]}, (VECTORS,)),
+    "TextVectorization": ({"vocabulary": ["a", "b"]}, (VECTORS,)),
     "MelSpectrogram": ({"fft_length": 16, "num_mel_bins": 4, "sampling_rate": 100}, (WAVES,)),
     "STFTSpectrogram": ({"frame_length": 8}, ((64, 1),)),
     "Pipeline": ({"layers": [_DENSE, _DENSE]}, (VECTORS,)),

@@ -50,7 +50,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("required_space_to_batch_paddings", _DILATIONS),
         ("approx_top_k", "tf.math.approx_max_k has it"),
         ("autodiff", "keras.ops.jvp has derivatives in a direction"),
-        ("text", "text is not planned: make numbers of it in Python, which Embedding takes"),
+        ("text", "keras.layers.TextVectorization makes numbers of texts"),
     ),
     "tensorflow.nn": (
         ("RNNCell*", "keras.layers.RNN takes cells of its own kind, such as keras.layers.LSTMCell"),

@@ -57,7 +57,8 @@ def check_known(layer: Layer, inputs: Any, is_known: Callable[[Any], Any], expec
 
 def batches_of(data: Any) -> Iterable[np.ndarray]:
     if isinstance(data, (np.ndarray, list, tuple)):
-        return [np.asarray(data)]
+        array = np.asarray(data)
+        return [array[:, None] if array.ndim == 1 else array]
     return (np.asarray(batch[0] if isinstance(batch, tuple) else batch) for batch in data)
 
 
