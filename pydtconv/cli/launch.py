@@ -39,7 +39,7 @@ _ANSWER, _LONGEST = 30, 300
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("-n", "--ranks", type=whole(1), help="how many (default: those of --hosts, else 1)")
     parser.add_argument(
-        "--hosts", metavar="FILE", help="where they run, by MPICH or srun: lines such as node1:2, a host and its ranks"
+        "--hosts", metavar="FILE", help="where they run, for MPICH: lines such as node1:2, a host and its ranks"
     )
     parser.add_argument("--restarts", type=whole(0), default=3, help="how often at most (default: 3)")
     parser.add_argument(
@@ -140,7 +140,7 @@ def _alive(launcher: Sequence[str], hosts: Mapping[str, int]) -> dict[str, int]:
     """Those on which the launcher can start a program now."""
 
     def answers(host: str) -> bool:
-        command = [*launcher, *(("-N1", "-w") if _is_srun(launcher) else ("-hosts",)), host, "-n", "1", "true"]
+        command = [*launcher, "-hosts", host, "-n", "1", "true"]
         try:
             return not subprocess.run(
                 command, timeout=_ANSWER, capture_output=True, stdin=subprocess.DEVNULL, check=False
@@ -186,8 +186,7 @@ class _Job:
             if launcher:
                 file.writelines(f"{host}:{count}\n" for host, count in hosts.items())
                 file.flush()
-                on = [f"-N{len(hosts)}", "-w", ",".join(hosts)] if _is_srun(launcher) else ["-f", file.name]
-                command = [*launcher, *(on if hosts else []), "-n", str(ranks), *command]
+                command = [*launcher, *(["-f", file.name] if hosts else []), "-n", str(ranks), *command]
             # in a session of its own: Ctrl-C of a terminal reaches the ranks once, through this process
             with subprocess.Popen(command, start_new_session=True) as self._process:
                 if self.received:  # while it was started
@@ -195,10 +194,6 @@ class _Job:
                 status = self._process.wait()
         self._process = None
         return status if status >= 0 else 128 - status
-
-
-def _is_srun(launcher: Sequence[str]) -> bool:
-    return Path(launcher[0]).name == "srun"
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -81,9 +82,6 @@ def test_hosts_that_are_gone_are_left_out(launch, tmp_path):
     assert told.count("3 of 5 ranks are left, expected --min-ranks 4") == 2
     (tmp_path / "gone").write_text("")
     assert launch([0], "-n", "4", *options)[1][0].startswith("node1:2 node2:2 node3:1 -f -n 4 python")
-    (tmp_path / "srun").symlink_to(tmp_path / "launcher")
-    calls = launch([0], "--launcher", f"{tmp_path / 'srun'} -K", *options)[1]
-    assert sorted(calls)[:3] == [f"-K -N1 -w node{number} -n 1 true" for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -134,3 +132,24 @@ def test_a_signal_ends_the_ranks_and_is_no_reason_for_a_restart(tmp_path):
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(30) == 128 + signal.SIGTERM
     assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("status", "count", "requeued"),
+    [
+        *((status, "", status > 128) for status in (0, 1, 2, 130, 137, 143)),
+        *((137, "9", True), (137, "10", False), (143, "50", True)),
+    ],
+)
+def test_the_batch_script_of_the_docs_goes_back_to_the_queue(status, count, requeued, tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "clusters.md").read_text()
+    (script,) = re.findall(r"^```\w*\n(#!/bin/bash\n#SBATCH.*?)^```$", text, re.M | re.S)
+    for name, line in {"srun": f"exit {status}", "scontrol": 'echo "$@" > asked'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    found = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}
+    found |= {"SLURM_CPUS_PER_TASK": "2"} | ({"SLURM_RESTART_COUNT": count} if count else {})
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=found, check=False, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (status, b"")
+    asked = tmp_path / "asked"
+    assert (asked.read_text() if asked.exists() else None) == ("requeue 7\n" if requeued else None)
