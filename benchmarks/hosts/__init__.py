@@ -28,8 +28,8 @@ HERE = Path(__file__).parent
 _NEEDED = ("ip", "nsenter", "setpriv", "unshare")
 #: words before a command that the system is to end with the process that starts it
 _TIED = ("setpriv", "--pdeathsig", "KILL")
-#: lets MPICH use TCP alone
-_TCP = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0", "MPIR_CVAR_NOLOCAL": "1"}
+#: lets MPICH use TCP alone between hosts
+_TCP = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
 #: of each host's TCP.  What a connection may leave in its device is as little as a real one's queue limits allow it:
 #: behind megabytes of data acknowledgements come so late that the two directions of a link take turns
 #: (M. Heusse et al., "Two-way TCP connections: old problem, new insight", SIGCOMM CCR 41(2), 2011)
@@ -123,9 +123,9 @@ class Hosts:
         return _entered(self._holders[host].pid)
 
     def run(
-        self, words: Sequence[object], env: Mapping[str, str] = os.environ, **options: Any
+        self, words: Sequence[object], env: Mapping[str, str] = os.environ, ranks: int = 1, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `python words` as one rank on each host, to the end; options: of subprocess.run."""
+        """Runs `python words` as one rank on each host, or several, to the end; options: of subprocess.run."""
         *hosts, launcher = self._holders
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         mpiexec = shutil.which("mpiexec", path=path)
@@ -140,9 +140,11 @@ class Hosts:
             "-launcher-exec",
             str(HERE / "enter.sh"),
         ]
-        command += ["-iface", "eth0", "-hosts", ",".join(self.addresses), "-n", str(len(hosts)), *_TIED, sys.executable]
+        command += ["-iface", "eth0", "-hosts", ",".join(self.addresses), "-ppn", str(ranks)]
+        command += ["-n", str(ranks * len(hosts)), *_TIED, sys.executable]
+        alone = {"MPIR_CVAR_NOLOCAL": "1"} if ranks == 1 else {}
         pids = {f"HOLDER_{i + 1}": str(host.pid) for i, host in enumerate(hosts)}
-        return subprocess.run([*command, *map(str, words)], env={**env, **_TCP, **pids}, text=True, **options)
+        return subprocess.run([*command, *map(str, words)], env={**env, **_TCP, **alone, **pids}, text=True, **options)
 
 
 def _compiler() -> list[str]:
