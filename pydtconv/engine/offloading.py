@@ -16,9 +16,15 @@ from pydtconv.graph import Disk, Memory, MemoryLimitError, Offload, Plan, build_
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.runtime.scratch_file import ScratchFile
 
+#: before a folder: all that may leave leaves layer by layer, without a schedule
+LAYERWISE = "layerwise:"
+
 
 def folder_of(offload: Any, memory_limit: int | None) -> str | None:
-    """The folder of `fit`'s argument, or HOST.  Raises ValueError for what is none, and without a limit."""
+    """The folder of `fit`'s argument, behind LAYERWISE where it is there, or HOST.
+
+    Raises ValueError for what is none, and without a limit.
+    """
     if offload is None:
         return None
     if config.device() != "cpu":
@@ -31,10 +37,16 @@ def folder_of(offload: Any, memory_limit: int | None) -> str | None:
         raise ValueError(f"offload: expected a folder, got {offload!r}")
     if memory_limit is None:
         raise ValueError(f"offload: expected memory_limit too, which says what must leave; got {offload!r} alone")
-    folder = os.path.abspath(os.fspath(offload))
-    if not os.path.isdir(folder):
+    before, path = _parts(os.fspath(offload))
+    if not path or not os.path.isdir(path):
         raise ValueError(f"offload: expected a folder that is there, got {os.fspath(offload)!r}")
-    return folder
+    return before + os.path.abspath(path)
+
+
+def _parts(folder: str) -> tuple[str, str]:
+    """LAYERWISE or nothing, and the folder."""
+    path = folder.removeprefix(LAYERWISE)
+    return folder[: len(folder) - len(path)], path
 
 
 def of_training(folder: str | None, before: Plan | None = None) -> Offload | None:
@@ -47,9 +59,11 @@ def of_training(folder: str | None, before: Plan | None = None) -> Offload | Non
     like = None if before is None else before.graph.options
     if folder == HOST:
         return Offload(_pinned(), folder, like)
-    disk = disk_speed.disk_of(folder)
+    layerwise, path = _parts(folder)
+    disk = disk_speed.disk_of(path)
     share = replica.current().size
-    return Offload(Disk(disk.write / share, disk.read / share, disk.together, disk.latency), folder, like)
+    rates = Disk(disk.write / share, disk.read / share, disk.together, disk.latency)
+    return Offload(rates, path, like, layerwise=bool(layerwise))
 
 
 def of_plan(offload: Any, memory_limit: int | None) -> Offload | None:

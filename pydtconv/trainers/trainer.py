@@ -97,7 +97,8 @@ class Trainer(BatchTrainer):
         `pydtconv.memory_limit` block around this.
         offload: a folder on a local disk, on a GPU "host", its pinned memory; tensors are written there between forward
         and backward where that is the cheapest way to stay within `memory_limit`.  The results are the same bits where
-        the algorithms are the same and nothing is rounded to bfloat16.
+        the algorithms are the same and nothing is rounded to bfloat16.  "layerwise:FOLDER": all of them are, layer by
+        layer, without a schedule: a baseline.
         trace: a file for the time line of 10 steps, after the first two, on all processes: each operator, what is
         communicated, waiting, loading of data.  JSON for chrome://tracing and Perfetto, or where it ends in .prv,
         Paraver's records.  It is written when these steps are done.  A `profiling.Profiler` among the callbacks says

@@ -60,7 +60,7 @@ class Moved:
     """A storage that leaves, and the steps before which what happens.
 
     gone: a wait until it is written.  back: reading begins.  write, read: spans of the transfers, in predicted seconds
-    from the start of the step.
+    from the start of the step.  begin: writing begins; None: after its last use.
     """
 
     candidate: Candidate
@@ -68,6 +68,11 @@ class Moved:
     back: int
     write: tuple[float, float] = (0.0, 0.0)
     read: tuple[float, float] = (0.0, 0.0)
+    begin: int | None = None
+
+    @property
+    def begins(self) -> int:
+        return self.candidate.last + 1 if self.begin is None else self.begin
 
 
 @dataclass
@@ -249,7 +254,7 @@ def insert(steps: list[Step], found: Timeline) -> int:
         storage.nbytes = each.candidate.nbytes
         storage.alignment = PAGE
         write = WriteStep(steps[last].node, storage, place)
-        begins.append((last + 1, write))
+        begins.append((each.begins, write))
         writes_done.append((each.gone, WaitStep(write.node, write, ends_lives=[write.view])))
         place += storage.nbytes
     places = {step.storage: step.place for _, step in begins}

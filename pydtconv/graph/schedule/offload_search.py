@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor
 from pydtconv.graph.memory.storage import Storage
+from pydtconv.graph.schedule.layerwise import by_layers
 from pydtconv.graph.schedule.memory_limit import choices
 from pydtconv.graph.schedule.offload import Demand, Timeline, chosen, demand, just_in_time, timeline
 from pydtconv.graph.schedule.scheduler import Scheduler
@@ -42,12 +43,14 @@ PlanType = TypeVar("PlanType", bound=PlanSize)
 class Offload:
     """Where storages may go.  folder: of the scratch file, None for a plan that does not run.
 
-    like: what an earlier plan was compiled for, whose algorithms are to be kept.
+    like: what an earlier plan was compiled for, whose algorithms are to be kept.  layerwise: all that may leave leaves,
+    layer by layer (layerwise.py), in the place of a schedule.
     """
 
     disk: Disk
     folder: str | None = None
     like: CompileOptions | None = None
+    layerwise: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Search:
         self.graph = graph
         self.disk = offload.disk
         self.like = offload.like
+        self.layerwise = offload.layerwise
         self.times = StepTimes(threads, times)
         self.leasts: list[tuple[int, Collection[Tensor] | None]] = []
         self.choose = choose
@@ -95,6 +99,8 @@ class Search:
         finish: gives the plan of a schedule with transfers, in so many bytes of the arena where that can be.
         """
         usual = CompileOptions(variant, kept_bytes=0)
+        if self.layerwise:
+            return self._by_layers(usual, limit, finish)
         stored = dataclasses.replace(usual, elides=False)
         for share in (None, *WORKSPACES) if self.like is None else (None,):
             groups = [dataclasses.replace(stored, workspace_bytes=int((share or 0) * self.budget))]
@@ -113,6 +119,23 @@ class Search:
             if least >= smallest:
                 break
             plan = self._least(recompute, limit, finish)
+            if plan.peak_bytes <= limit:
+                return plan, plan.peak_bytes
+            smallest = min(smallest, plan.peak_bytes)
+        return None, smallest
+
+    def _by_layers(
+        self, usual: CompileOptions, limit: int, finish: Callable[[Scheduler, Timeline, int], PlanType]
+    ) -> tuple[PlanType | None, int]:
+        """The plan layer by layer, with the fastest algorithms where it fits with them."""
+        smallest = 1 << 62
+        stored = dataclasses.replace(usual, elides=False)
+        smaller = [dataclasses.replace(stored, workspace_bytes=int(share * limit)) for share in WORKSPACES]
+        for options in [usual, stored, *smaller] if self.like is None else [self.like]:
+            self.choose(options)
+            scheduler = self.layout(None if options.elides else ())
+            most = limit - self.fixed(scheduler)
+            plan = finish(scheduler, by_layers(self._demand(scheduler), scheduler.steps, self.disk), most)
             if plan.peak_bytes <= limit:
                 return plan, plan.peak_bytes
             smallest = min(smallest, plan.peak_bytes)
