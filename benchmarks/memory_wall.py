@@ -1,12 +1,15 @@
 """The largest batch in a given memory, and its speed: `python -m benchmarks.memory_wall --peer torch`.
 
-The memory is that of the plain plan at a base batch (VGG19: 4, others: 16).  Each way to stay within it (recomputation,
-offload, offload of a split network) gets the largest multiple of that batch whose plan fits, and trains it in a fresh
-process.  The table tells images/s, what an image loses against the plain plan at the base batch, the predicted seconds
-of a step and those that came, and predicted and measured memory.  The plain plan is measured before and after the other
-ways: what they lose is told against the mean of both, and how far both are apart beside it.  PyTorch trains the batch
-of the last way with hooks that write saved tensors to the same disk.  The disk is measured first.  A CSV file and a
-picture go to benchmarks/results/; with `--keep`, a run goes on where another one ended.
+The memory is that of the plain plan at a base batch (VGG19: 4, others: 16).  Each way to stay within it
+(recomputation, offload layer by layer or by a schedule, offload of a split network) gets the largest multiple of that
+batch whose plan fits, and trains it in a fresh process.  With --lost the multiples are not those of --factors: the
+largest that fits is searched in quarters of the base batch, and of those the largest that loses no more than so many
+percent of the plain plan's images/s.  The table tells images/s, what an image loses against the plain plan at the base
+batch, the speed by that of offload layer by layer, the predicted seconds of a step and those that came, and predicted
+and measured memory.  The plain plan is measured before and after the other ways: what they lose is told against the
+mean of both, and how far both are apart beside it.  PyTorch trains the batch of the last way with hooks that write
+saved tensors to the same disk.  The disk is measured first.  A CSV file and a picture go to benchmarks/results/; with
+`--keep`, a run goes on where another one ended.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ NETWORKS = {
     "resnet18": (16, "0.5:2x2"),
     "alexnet": (32, "0.6:2x2"),
 }
-WAYS = ("plain", "recompute", "offload", "offload+split")
+WAYS = ("plain", "recompute", "layerwise", "offload", "offload+split")
+#: the most times the base batch that a search goes to
+MOST = 64
 MIB = 1 << 20
 
 
@@ -48,8 +53,8 @@ def model_of(case: Case, split: str | None) -> Any:
 def options_of(way: str, limit: int, folder: str, split: str) -> tuple[dict[str, Any], str | None]:
     """Arguments of `plan` and `fit`, and the split."""
     options: dict[str, Any] = {} if way == "plain" else {"memory_limit": limit}
-    if way.startswith("offload"):
-        options["offload"] = folder
+    if way != "plain" and way != "recompute":
+        options["offload"] = f"layerwise:{folder}" if way == "layerwise" else folder
     return options, split if way.endswith("split") else None
 
 
@@ -65,20 +70,28 @@ def largest(sizes: list[int], fits: Callable[[int], bool]) -> int:
     return sizes[low - 1] if low else 0
 
 
-def batch_within(case: Case, way: str, limit: int, folder: str, split: str, factors: list[float]) -> int:
-    """The largest of the multiples of the case's batch whose plan fits."""
-    if way == "plain":
-        return case.batch
+def fits(case: Case, way: str, limit: int, folder: str, split: str, batch: int) -> bool:
+    """Whether the plan of a batch is within the limit."""
     options, patches = options_of(way, limit, folder, split)
+    try:
+        model_of(case, patches).plan(batch, **options)
+    except MemoryError:
+        return False
+    return True
 
-    def fits(batch: int) -> bool:
-        try:
-            model_of(case, patches).plan(batch, **options)
-        except MemoryError:
-            return False
-        return True
 
-    return largest(sorted({int(case.batch * factor) for factor in factors}), fits)
+def searched(base: int, fits: Callable[[int], bool], keeps_speed: Callable[[int], bool]) -> int:
+    """The largest batch, in quarters of the base, that fits and keeps its speed; the base where none larger does.
+
+    The largest that fits is found by doubling and bisection, and tried first: where it keeps its speed, all do.
+    """
+    most = 1
+    while most < MOST and fits(2 * most * base):
+        most *= 2
+    unit = max(1, base // 4)
+    sizes = range(base, 2 * most * base, unit)
+    sizes = sizes[: sizes.index(largest(list(sizes), fits) or base) + 1]
+    return sizes[-1] if keeps_speed(sizes[-1]) else largest(list(sizes[:-1]), keeps_speed) or base
 
 
 def train(case: Case, way: str, limit: int, folder: str, split: str, steps: int) -> dict[str, Any]:
@@ -143,20 +156,29 @@ def measure(network: str, options: argparse.Namespace, kept: Kept) -> list[dict[
     for way in options.ways:
         name = f"{head} {way} {split if way.endswith('split') else ''}"
 
-        def batch_of_way(way: str = way) -> int:
-            return batch_within(case, way, limit, options.folder, split, options.factors)
+        def trained(batch: int, name: str = name, way: str = way) -> Any:
+            words = ["--one", network, options.size, batch, way, limit, options.folder, split, options.steps]
+            run = functools.partial(in_own_process, "benchmarks.memory_wall", words, options.threads)
+            return kept.get(f"{name} {batch}", run)[0]
 
-        batch = kept.get(f"{name} batch", batch_of_way)[0]
+        def keeps_speed(batch: int, trained: Callable[[int], Any] = trained) -> bool:
+            rate = batch / statistics.median(trained(batch)["seconds"])
+            return rate >= rows[0]["images/s"] * (1 - options.lost / 100)
+
+        def batch_of_way(way: str = way, keeps_speed: Callable[[int], bool] = keeps_speed) -> int:
+            within = functools.partial(fits, case, way, limit, options.folder, split)
+            if way == "plain":
+                return base
+            if options.lost is not None:
+                return searched(base, within, keeps_speed)
+            return largest(sorted({int(base * factor) for factor in options.factors}), within)
+
+        batch = kept.get(f"{name} batch {options.lost or ''}".rstrip(), batch_of_way)[0]
         row: dict[str, Any] = {"network": network, "images": options.size, "way": way, "batch": batch or None}
         rows.append(row)
         if not batch:
             continue
-        words = ["--one", network, options.size, batch, way, limit, options.folder, split, options.steps]
-
-        def told_by(words: list[Any] = words) -> Any:
-            return in_own_process("benchmarks.memory_wall", words, options.threads)
-
-        told = kept.get(f"{name} {batch}", told_by)[0]
+        told = trained(batch)
         seconds = statistics.median(told["seconds"])
         grown = told["peak MiB"] - told["before MiB"] + told["variables MiB"]
         row |= {
@@ -164,6 +186,7 @@ def measure(network: str, options: argparse.Namespace, kept: Kept) -> list[dict[
             "times the batch": batch / base,
             "images/s": batch / seconds,
             "lost %": None,
+            "times layerwise": None,
             "predicted s": told.get("predicted s"),
             "by cost model s": told.get("first predicted s"),
             "s": seconds,
@@ -193,8 +216,10 @@ def compare(rows: list[dict[str, Any]], again: float) -> None:
     """Fills in what each row loses against the plain plan, which stands first, and its images/s measured once more."""
     first = rows[0]["images/s"]
     mean = (first + again) / 2
+    layerwise = next((row["images/s"] for row in rows if row["way"] == "layerwise" and row["batch"]), None)
     for row in rows:
         if row["batch"]:
+            row["times layerwise"] = layerwise and row["images/s"] / layerwise
             row["lost %"] = 100 * (1 - row["images/s"] / mean)
             row["plain apart %"] = 100 * abs(first - again) / mean
 
@@ -238,6 +263,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=224, help="rows and columns of an image")
     parser.add_argument("--batch", type=int, help="the base batch (default: 4 for VGG19, 32 for AlexNet, else 16)")
     parser.add_argument("--factors", type=float, nargs="+", default=[1, 1.25, 1.5, 2, 4, 6, 8], help="multiples of it")
+    parser.add_argument("--lost", type=float, help="%% of images/s: search the largest batch that loses no more")
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--split", help="default: each network's own")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="on the disk to offload to")
@@ -247,6 +273,8 @@ def main() -> None:
     parser.add_argument("--peer", choices=("torch",))
     parser.add_argument("--one", nargs=8, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.lost is not None and options.ways[0] != "plain":
+        parser.error(f"--lost: expected --ways that begin with plain, got {' '.join(options.ways)}")
     if options.one:
         network, size, batch, way, limit, folder, split, steps = options.one
         case = Case(network, int(size), int(batch))

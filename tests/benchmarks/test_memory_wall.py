@@ -15,11 +15,33 @@ def test_losses_are_told_against_the_mean_of_both_plain_runs() -> None:
     memory_wall.compare(rows, 11.0)
     assert [row.get("lost %") for row in rows] == [pytest.approx(10), pytest.approx(5), None]
     assert rows[1]["plain apart %"] == pytest.approx(20)
+    assert [row.get("times layerwise") for row in rows] == [None] * 3
+
+
+def test_speeds_are_told_against_offload_layer_by_layer() -> None:
+    rows = [
+        {"way": way, "batch": 4, "images/s": rate} for way, rate in (("plain", 9), ("layerwise", 6), ("offload", 9))
+    ]
+    memory_wall.compare(rows, 9.0)
+    assert [row["times layerwise"] for row in rows] == [1.5, 1, 1.5]
 
 
 def test_the_largest_batch_that_fits_is_found() -> None:
     for most in range(7):
         assert memory_wall.largest([1, 2, 3, 4, 6], lambda size, most=most: size <= most) == min(most, 6) - (most == 5)
+
+
+@pytest.mark.parametrize(("most", "fast", "found"), [(100, 200, 100), (101, 61, 60), (7, 9, 8), (9999, 9999, 1022)])
+def test_the_largest_batch_that_keeps_its_speed_is_searched(most: int, fast: int, found: int) -> None:
+    """In quarters of 8, up to 128 times 8."""
+    asked: list[int] = []
+
+    def keeps_speed(batch: int) -> bool:
+        asked.append(batch)
+        return batch <= fast
+
+    assert memory_wall.searched(8, lambda batch: batch <= most, keeps_speed) == found
+    assert len(asked) <= 9
 
 
 def test_points_are_lost_seed_by_seed_as_it_is_and_refreshed() -> None:
