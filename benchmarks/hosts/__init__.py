@@ -59,6 +59,7 @@ class Hosts:
         self.network = network
         self._holders: list[subprocess.Popen[str]] = []
         self._switch: subprocess.Popen[str] | None = None
+        self._pipe: tuple[int, int] | None = None
 
     def __enter__(self) -> Hosts:
         try:
@@ -84,7 +85,8 @@ class Hosts:
             program = Path(folder) / "switch"
             _run([*_compiler(), "-O2", "-pthread", "-o", str(program), str(HERE / "switch.c")])
             arguments = [repr(1 / self.network.beta), repr(self.network.alpha), *map(str, pids)]
-            self._switch = _started([str(program), *arguments])
+            self._pipe = os.pipe()
+            self._switch = _started([str(program), *arguments], self._pipe[0])
         for i, pid in enumerate(pids):
             _run([*_entered(pid), "ip", "address", "add", f"10.0.0.{i + 1}/24", "dev", "eth0"])
             _run([*_entered(pid), "ip", "link", "set", "eth0", "up"])
@@ -95,7 +97,9 @@ class Hosts:
         for process in self.processes:
             process.kill()
             process.communicate()
-        self._holders, self._switch = [], None
+        for end in self._pipe or ():
+            os.close(end)
+        self._holders, self._switch, self._pipe = [], None, None
 
     @property
     def processes(self) -> list[subprocess.Popen[str]]:
@@ -117,6 +121,12 @@ class Hosts:
         assert self._switch is not None
         threads = Path(f"/proc/{self._switch.pid}/task").glob("*/schedstat")
         return sum(int(thread.read_text().split()[0]) for thread in threads) * 1e-9
+
+    @property
+    def links(self) -> str:
+        """The file by which `set_links` gives all links another bandwidth and latency."""
+        assert self._pipe is not None
+        return f"/proc/{os.getpid()}/fd/{self._pipe[1]}"
 
     def entered(self, host: int) -> list[str]:
         """Words before a command that let it run on a host."""
@@ -155,11 +165,16 @@ def _entered(pid: int) -> list[str]:
     return ["nsenter", f"--target={pid}", "--net", "--uts"]
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen[str]:
+def set_links(file: str, network: Network) -> None:
+    """Shapes the links of hosts anew, from any process.  file: `Hosts.links`."""
+    Path(file).write_text(f"{1 / network.beta!r} {network.alpha!r}\n")
+
+
+def _started(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     """A process that the system ends with this one.  Raises OSError where it does not say "made"."""
     process = subprocess.Popen(
         [*_TIED, *command],
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -11,7 +11,8 @@
 
    The next packet is taken from a device when the wire is nearly free, so that the system's queues see a busy line.
    Each port has a thread, on the core that its number has by turns: what sending costs is spread evenly.  Prints a line
-   when all devices are there, and runs until it is killed. */
+   when all devices are there, and runs until it is killed.  Lines "BYTES_PER_SECOND SECONDS" of the standard input
+   change all links. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,7 @@ typedef struct {
 
 static port ports[PORTS];
 static int count;
-static double rate, latency;
+static _Atomic double rate, latency;
 static pthread_mutex_t downs = PTHREAD_MUTEX_INITIALIZER;
 
 static double now(void) {
@@ -162,10 +163,13 @@ static void *carry(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 4 || argc - 3 > PORTS || (rate = atof(argv[1])) <= 0 || (latency = atof(argv[2])) < 0) {
+    double bytes = argc > 3 ? atof(argv[1]) : 0, seconds = argc > 3 ? atof(argv[2]) : 0;
+    if (argc - 3 > PORTS || bytes <= 0 || seconds < 0) {
         fprintf(stderr, "usage: switch BYTES_PER_SECOND SECONDS PID...\n");
         return 2;
     }
+    rate = bytes;
+    latency = seconds;
     count = argc - 3;
     for (int i = 0; i < count; i++) ports[i].fd = open_device(argv[3 + i]);
     pthread_t thread;
@@ -173,5 +177,9 @@ int main(int argc, char **argv) {
         if (pthread_create(&thread, NULL, carry, &ports[i])) fail("thread");
     puts("made");
     fflush(stdout);
+    while (scanf("%lf %lf", &bytes, &seconds) == 2) {
+        rate = bytes;
+        latency = seconds;
+    }
     pthread_join(thread, NULL);
 }

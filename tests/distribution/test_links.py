@@ -72,14 +72,16 @@ def test_gradients_go_over_the_links(outcomes):
         assert (counts >= steps * weights).all()
 
 
-def test_what_is_sent_takes_its_time(tmp_path):
+@pytest.mark.parametrize("first", ["1Mbps:20ms", "1Gbps:1us"])
+def test_what_is_sent_takes_its_time(first):
     """A packet of 1400 bytes over 1 Mbit/s and 20 ms cannot be there earlier than 31 ms, whatever else runs."""
     receive = "import socket; s = socket.socket(2, 2); s.bind(('', 9)); print('ready', flush=True); s.recv(2000)"
     receive += "; import time; print(time.monotonic())"
     send = (
         "import socket, time; s = socket.socket(2, 2); print(time.monotonic()); s.sendto(bytes(1400), ('10.0.0.2', 9))"
     )
-    with hosts.Hosts(2, Network.parse("1Mbps:20ms")) as network:
+    with hosts.Hosts(2, Network.parse(first)) as network:
+        hosts.set_links(network.links, Network.parse("1Mbps:20ms"))
         command = [*network.entered(1), sys.executable, "-c", receive]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
             assert receiver.stdout.readline() == "ready\n"
