@@ -21,8 +21,8 @@ OPTION = "--neighbour"
 
 
 @contextmanager
-def busy(words: Sequence[str], count: int, threads: int) -> Iterator[None]:
-    """While so many processes train.  words: `pydtconv simulate`'s, which say what.
+def busy(words: Sequence[str], count: int, threads: int) -> Iterator[list[int]]:
+    """While so many processes train; gives their numbers.  words: `pydtconv simulate`'s, which say what.
 
     Raises CommandError where one does not come to train.
     """
@@ -41,7 +41,7 @@ def busy(words: Sequence[str], count: int, threads: int) -> Iterator[None]:
             if each.stdout.readline().strip() != "training":
                 _, told = each.communicate()
                 raise CommandError(f"--ranks-per-host: expected {count} processes beside this one, got {told[-500:]}")
-        yield
+        yield [each.pid for each in found]
         if any(each.poll() is not None for each in found):
             raise CommandError("--ranks-per-host: expected processes that train until the end, got one that has ended")
 
