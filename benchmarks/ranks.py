@@ -123,7 +123,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, help="images of a step of all ranks (default: 64, large images fewer)")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="ranks, threads of one rank")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default: 3)")
-    parser.add_argument("--steps", type=int, default=6, help="timed steps of a process (default: 6)")
+    parser.add_argument("--steps", type=int, default=20, help="timed steps of a process (default: 20)")
     parser.add_argument("--bucket-size", type=float, help="MiB of a bucket (default: as everywhere)")
     parser.add_argument("--blocking", action="store_true", help="reduce after backward, not during it")
     parser.add_argument("--wire", choices=("float32", "bfloat16"), help="numbers in which gradients travel")

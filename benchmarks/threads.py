@@ -1,15 +1,16 @@
 """Training on several threads beside one: `python -m benchmarks.threads`.
 
 Every network is trained in fresh processes that take turns, on each number of threads.  The ratio is of the best
-process's median step on each.  Parts of a step are named with what they take longer than if they scaled perfectly, the
-worst first.  A CSV file and a picture go to benchmarks/results/.  --model tells instead what more cores would do, on
-paper (see threads_model.py).
+process's median step on each; lowest and highest: the ratio within a round.  Parts of a step are named with what they
+take longer than if they scaled perfectly, the worst first.  A CSV file and a picture go to benchmarks/results/.
+--model tells instead what more cores would do, on paper (see threads_model.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -52,6 +53,8 @@ def compared(case: Case, threads: list[int], measured: list[list[dict[str, Any]]
     row: Row = {"network": case.network, "images": case.size, "batch": case.batch}
     row |= {f"images/s, {number}": case.batch / best[number] for number in threads}
     row["ratio"] = best[first] / best[last]
+    rounds = [a["seconds"] / b["seconds"] for a, b in zip(found[first], found[last], strict=True)]
+    row |= {"lowest": min(rounds), "highest": max(rounds)}
     return row, scaling(*(fastest_parts(found[number]) for number in (first, last)), last / first, best[last])
 
 
@@ -78,16 +81,17 @@ def scaling(few: Parts, many: Parts, factor: float, step: float) -> list[Row]:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     add_case_arguments(parser)
-    parser.add_argument("--threads", nargs="+", type=int, help="default: 1 2, or 2 8 32 64 with --model")
+    parser.add_argument("--threads", nargs="+", type=int, help="default: 1, 2 and all, or 2 8 32 64 with --model")
     parser.add_argument("--model", action="store_true", help="measure one thread, and say what more cores would do")
     parser.add_argument("--memory", type=float, default=300, help="with --model: GB/s of all cores (default: 300)")
-    parser.add_argument("--rounds", type=int, default=2, help="processes of each number of threads (default: 2)")
-    parser.add_argument("--steps", type=int, default=3, help="timed steps of a process (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each number of threads (default: 3)")
+    parser.add_argument("--steps", type=int, default=20, help="timed steps of a process (default: 20)")
     parser.add_argument("--top", type=int, default=5, help="parts that are named (default: 5)")
     parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
     parser.add_argument("--name", default="threads", help="of the files in benchmarks/results/")
     options = parser.parse_args()
-    options.threads = options.threads or ([2, 8, 32, 64] if options.model else [1, 2])
+    cores = len(os.sched_getaffinity(0))
+    options.threads = options.threads or ([2, 8, 32, 64] if options.model else sorted({1, 2, cores}))
     return options
 
 
