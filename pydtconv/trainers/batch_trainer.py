@@ -214,10 +214,10 @@ class BatchTrainer(Compilable):
         return nullcontext() if single else strategy.current().planning()
 
     def _pydt_first_step(self, kind: str, batch: Batch, targets: Targets | None, single: bool) -> StepFunction:
-        """The step for the first batch; where patches are drawn, those of all draws are planned, too."""
+        """The step for the first batch; where patches are drawn, those of all draws of now are planned, too."""
         step = self._pydt_steps.step(kind, batch, targets)
         if kind == "train" and self.split is not None and not single:
-            for draw in range(self.split.draws if self.split.draws > 1 else 0):
+            for draw in self.split.draws(self._pydt_steps.memory.state.step):
                 self._pydt_steps.step(kind, batch, targets, draw)
         return step
 

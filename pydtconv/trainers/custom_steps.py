@@ -106,7 +106,7 @@ class CustomSteps:
 
     def _state(self) -> Any:
         trained = tuple(id(variable) for variable in self._model.trainable_variables)
-        split = self._model._pydt_steps.draw("train")
+        split = self._model._pydt_steps.draw("train", renewed=False)
         return trained, loss_scale(self._model), split, replica.current().partition
 
     def _attributes(self) -> int:

@@ -13,9 +13,10 @@ import numpy as np
 from pydtconv import config, devices, replica, tree
 from pydtconv.engine import Bound, Workspace, limits, offloading
 from pydtconv.engine.planning import updates_of, updating
-from pydtconv.graph import Executor, Memory, Plan, build_plan
+from pydtconv.graph import Executor, Memory, MemoryLimitError, Plan, build_plan
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.passes.split import DRAWS
 from pydtconv.layers.base import attribute_values
 from pydtconv.layers.base.array_calls import AddedLosses
 from pydtconv.support.last_used import LastUsed
@@ -223,13 +224,20 @@ class StepCache:
             self._read.update({id(variable): variable for variable in traced.graph.read_values or ()})
             asked = (*self._asked(kind, batch), within, draw)
             key = (*asked, attribute_values.of_model(self.model))  # which a call may have set itself
-            bound = self.workspace.bind(
-                traced.graph,
-                self.memory,
-                self.optimizer,
-                self.model.trainable_variables,
-                None if before is None else before.bound,
-            )
+            try:
+                bound = self.workspace.bind(
+                    traced.graph,
+                    self.memory,
+                    self.optimizer,
+                    self.model.trainable_variables,
+                    None if before is None else before.bound,
+                )
+            except MemoryLimitError:
+                if draw is None or draw < DRAWS:
+                    raise
+                step = self.step(kind, batch, targets, draw - DRAWS)  # the scheme in whose place it would have come
+                self._steps.put(key, step)
+                return step
         if before is not None and bound is before.bound:
             return before
         step = StepFunction(bound, traced)
@@ -247,11 +255,12 @@ class StepCache:
         memory, folder = limits.current()
         return limits.Limits(memory, folder if kind == "train" and memory is not None else None)
 
-    def draw(self, kind: str, draw: int | None = None) -> int | None:
-        """The number of the scheme by which patches are drawn, None where none are."""
+    def draw(self, kind: str, draw: int | None = None, renewed: bool = True) -> int | None:
+        """The number of the scheme by which patches are drawn, None where none are.  renewed: see `Split.draw`."""
         if kind != "train" or self.model.split is None:
             return None
-        return self.model.split.draw(self.memory.state.seed, self.memory.state.step) if draw is None else draw
+        state = self.memory.state
+        return self.model.split.draw(state.seed, state.step, renewed) if draw is None else draw
 
     def _asked(self, kind: str, batch: Batch) -> tuple[Any, ...]:
         """What a step depends on besides memory and settings of the model: equal ones share a step."""

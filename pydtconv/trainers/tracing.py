@@ -231,7 +231,7 @@ def prepare_recording(model: Any, graph: Graph) -> None:
             "every rank (DataParallel), got a distribution that cuts them"
         )
     if graph.loss is not None:
-        graph.split, graph.split_draw = model.split, model._pydt_steps.draw("train")
+        graph.split, graph.split_draw = model.split, model._pydt_steps.draw("train", renewed=False)
 
 
 def trace_example(model: Any, batch_size: int, targets: Targets | None) -> Traced:

@@ -39,7 +39,7 @@ def run(seed: int) -> None:
         trials.keep("patches.txt", told.encode())
         for _ in range(SPLITS):
             split = _split(random)
-            draw = int(random.integers(split.draws)) if split.draws > 1 else None
+            draw = int(random.integers(64)) if split.draws(0) else None
             try:
                 _try(net, split, draw, random, f"{told}, {split}, draw {draw}")
             except Exception as error:

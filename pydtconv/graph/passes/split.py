@@ -14,8 +14,10 @@ from pydtconv.graph.passes.patches import patched
 from pydtconv.ops.base import Spec
 from pydtconv.ops.resize import Pad
 
-#: schemes that stochastic splitting draws from: each is a plan of its own
+#: schemes that a step of stochastic splitting draws from: each is a plan of its own
 DRAWS = 8
+#: steps after which the oldest of them is replaced by a new one
+RENEWED = 32
 #: what statistics of batch normalization can be of
 STATISTICS = ("patch", "image")
 
@@ -85,14 +87,15 @@ class Split:
     def whole_statistics(self) -> bool:
         return self.statistics == "image"
 
-    @property
-    def draws(self) -> int:
-        """The different schemes that training uses."""
-        return DRAWS if self.stochastic and self.patches > 1 else 1
+    def draws(self, step: int) -> range:
+        """The numbers of the schemes that a step draws from; none where there is only one scheme."""
+        first = step // RENEWED
+        return range(first, first + DRAWS) if self.stochastic and self.patches > 1 else range(0)
 
-    def draw(self, seed: int, step: int) -> int | None:
-        """The number of the scheme that a step uses; None where there is only one."""
-        return random.Random(f"{seed} {step}").randrange(self.draws) if self.draws > 1 else None
+    def draw(self, seed: int, step: int, renewed: bool = True) -> int | None:
+        """The number of the scheme that a step uses; None where there is only one.  renewed: else of the first ones."""
+        found = self.draws(step if renewed else 0)
+        return random.Random(f"{seed} {step}").choice(found) if found else None
 
     def get_config(self) -> dict[str, Any]:
         return {

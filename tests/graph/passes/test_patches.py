@@ -9,6 +9,7 @@ import pytest
 
 import pydtconv as keras
 from pydtconv import Split, applications, layers, ops
+from pydtconv.engine import Workspace
 from pydtconv.graph import Disk, Executor, Graph, Memory, MemoryLimitError, Offload, build_plan
 from pydtconv.graph.passes.patch_borders import bounds, drawn, even, needed
 from pydtconv.ops.base import Spec, Window
@@ -319,6 +320,35 @@ def test_what_is_no_split_is_refused(value) -> None:
         keras.Sequential([keras.Input((8, 8, 3))]).compile("sgd", "mse", split=value)
 
 
+def test_schemes_are_renewed_one_by_one() -> None:
+    split = Split(0.5, (2, 2), 0.4)
+    drawn = [split.draw(3, step) for step in range(2000)]
+    assert set(drawn[:32]) == set(range(8))
+    assert all(step // 32 <= draw < step // 32 + 8 for step, draw in enumerate(drawn))
+    assert len(set(drawn)) > 60
+    assert {split.draw(3, step, renewed=False) for step in range(2000)} == set(range(8))
+    assert Split(0.5, (2, 2)).draw(3, 7) is None
+
+
+def test_a_new_scheme_without_a_plan_within_the_limit_leaves_the_old_one(monkeypatch) -> None:
+    """Schemes 9, 11, ... have none."""
+    monkeypatch.setattr("pydtconv.graph.passes.split.RENEWED", 1)
+    bind = Workspace.bind
+
+    def bound(self, graph, *rest):
+        if graph.split_draw is not None and graph.split_draw >= 8 and graph.split_draw % 2:
+            raise MemoryLimitError(1, 2)
+        return bind(self, graph, *rest)
+
+    monkeypatch.setattr(Workspace, "bind", bound)
+    model = NETWORKS["residual"](16, 4)
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), split=Split(0.5, (2, 1), 0.4))
+    x, y = np.zeros((8, 16, 16, 3), np.float32), np.zeros(8, int)
+    model.fit(x, y, batch_size=1, epochs=2, verbose=0)
+    used = {plan.graph.split_draw for plan in model._pydt_steps.plans}
+    assert {draw for draw in used if draw >= 8} == {draw for draw in used if draw >= 8 and draw % 2 == 0} != set()
+
+
 @pytest.mark.slow
 def test_training_draws_schemes_and_saves_the_whole_network(tmp_path) -> None:
     keras.utils.set_random_seed(3)
@@ -329,7 +359,6 @@ def test_training_draws_schemes_and_saves_the_whole_network(tmp_path) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random((16, 16, 16, 3), np.float32), rng.integers(0, 10, 16)
     model.fit(x, y, batch_size=8, verbose=0)
-    assert {split.draw(3, step) for step in range(40)} == set(range(8))
     want = model.predict(x, verbose=0)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
