@@ -29,6 +29,7 @@ from typing import Any
 from benchmarks import report
 from benchmarks.hosts import Hosts, missing
 from benchmarks.peers.table import PEERS
+from pydtconv.cli.processes import network_text
 from pydtconv.simulation import Network
 
 Row = dict[str, object]
@@ -67,7 +68,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--models", nargs="+", default=["vgg16", "resnet34"])
     parser.add_argument("--ranks", nargs="+", type=int, default=[2, 4])
-    parser.add_argument("--links", nargs="+", default=["1Gbps:100us", "100Mbps:100us"], help="bandwidth:latency")
+    parser.add_argument(
+        "--links", nargs="+", default=["1Gbps:100us", "100Mbps:100us"], type=network_text, help="bandwidth:latency"
+    )
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--turns", type=int, default=5, help="turns of each side, at most (default: 5)")
     parser.add_argument("--seconds", type=float, default=10, help="in which turns begin, after two (default: 10)")

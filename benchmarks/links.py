@@ -30,6 +30,7 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.hosts import Hosts, missing
+from pydtconv.cli.processes import network_text
 from pydtconv.profiling import Profile
 from pydtconv.simulation import Network, Workload, predict
 from pydtconv.simulation.scaling import timeline
@@ -95,7 +96,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--models", nargs="+", default=["vgg16", "resnet34"])
     parser.add_argument("--ranks", nargs="+", type=int, default=[2, 4])
-    parser.add_argument("--links", nargs="+", default=["1Gbps:100us", "100Mbps:100us"], help="bandwidth:latency")
+    parser.add_argument(
+        "--links", nargs="+", default=["1Gbps:100us", "100Mbps:100us"], type=network_text, help="bandwidth:latency"
+    )
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--bucket-size", type=float, default=4.0, help="MiB of a bucket of gradients (default: 4)")
     parser.add_argument("--steps", type=int, default=3, help="steps of each mode in each of two turns (default: 3)")

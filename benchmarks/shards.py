@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.hosts import Hosts, missing
+from pydtconv.cli.processes import network_text
 from pydtconv.simulation import Network
 
 
@@ -51,7 +52,7 @@ def main() -> None:
     )
     parser.add_argument("--models", nargs="+", default=["vgg16", "resnet34"])
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--links", nargs="+", default=["1Gbps:100us"], help="bandwidth:latency")
+    parser.add_argument("--links", nargs="+", default=["1Gbps:100us"], type=network_text, help="bandwidth:latency")
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--bucket-size", type=float, default=4.0, help="MiB of a bucket of gradients (default: 4)")
     parser.add_argument("--steps", type=int, default=5, help="steps of a turn (default: 5)")

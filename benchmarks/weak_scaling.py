@@ -9,7 +9,7 @@ and memory with as many at any number of ranks.  Columns:
 - source: hosts, where the ranks were real, else simulate.  images/s of all ranks: over their mean step, or predicted.
 - efficiency: images/s over as many times those of one rank.
 - simulated images/s, measured / simulated: the prediction where ranks were real.
-- lost to spread, sharing, waiting: parts of the predicted step (see `pydtconv simulate --help`).
+- lost to spread, link, waiting: parts of the predicted step (see `pydtconv simulate --help`).
 
 Needs root; see benchmarks/hosts.
 """
@@ -26,6 +26,7 @@ from benchmarks import hosts, report
 from benchmarks.hosts import quotas
 from benchmarks.links import told
 from pydtconv.cli import neighbours
+from pydtconv.cli.processes import network_text
 from pydtconv.profiling import Profile
 from pydtconv.simulation import Network, Prediction, Workload, predict
 
@@ -92,7 +93,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", default=["vgg16", "resnet34"])
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2, 4], help="real ones, with 1 and 2 among them")
     parser.add_argument("--simulated", nargs="+", type=int, default=[8, 16, 32, 64], help="ranks that are predicted")
-    parser.add_argument("--links", nargs="+", default=["1Gbps:100us"], help="bandwidth:latency")
+    parser.add_argument("--links", nargs="+", default=["1Gbps:100us"], type=network_text, help="bandwidth:latency")
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--steps", type=int, default=10, help="that are timed (default: 10)")
     parser.add_argument("--quota", type=float, default=0.4, help="of a core, for each rank (default: 0.4)")

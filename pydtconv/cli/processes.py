@@ -33,7 +33,7 @@ def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = Fa
     group.add_argument(
         "--network",
         metavar="BANDWIDTH:LATENCY",
-        type=_network,
+        type=network_text,
         help="between the processes, such as 1Gbps:100us: with --mesh, convolutions share a wider halo where that pays",
     )
     if not gradients:
@@ -101,7 +101,8 @@ def _bucket(text: str) -> float | str:
         raise argparse.ArgumentTypeError(f"expected MiB above 0 or 'tune', got {text!r}") from None
 
 
-def _network(text: str) -> str:
+def network_text(text: str) -> str:
+    """The text of an option, where `Network.parse` reads it.  Raises ArgumentTypeError where not."""
     from pydtconv.support.network import Network
 
     try:

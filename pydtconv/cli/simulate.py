@@ -13,8 +13,8 @@ of all).
 
 Steps take different times, and ranks wait for the slowest one: what it is expected to take is predicted from the
 profiled steps.  How much reductions differ is known from a profile of several ranks (mpiexec).  Ranks of a host share
-its link.  The table has the portions of an overlapped step that are lost: to this spread, to sharing links, and to
-waiting for communication that is not hidden, over a link of a rank's own.
+its link.  The table has the portions of an overlapped step that are lost: to this spread, to the link's bandwidth, and
+to waiting for what else of communication is not hidden.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ def table(predictions: Sequence[Prediction]) -> list[str]:
     """Lines of a table: the first algorithm in full, of the others the overlapped step."""
     names = list(dict.fromkeys(p.algorithm for p in predictions))
     head = f"{'ranks':>6} {'images':>7} {'compute':>10} {'statistics':>11} {'all-reduce':>11} {'hidden':>7}"
-    head += f" {'overlapped':>11} {'images/s':>10} {'efficiency':>10} {'spread':>8} {'sharing':>8} {'waiting':>8}"
+    head += f" {'overlapped':>11} {'images/s':>10} {'efficiency':>10} {'spread':>8} {'link':>8} {'waiting':>8}"
     head += f" {'blocking':>11} {'efficiency':>10}"
     lines = [head + (f"   overlapped by {', '.join(names[1:])}" if names[1:] else "")]
     steps = {(p.ranks, p.algorithm): p for p in predictions}

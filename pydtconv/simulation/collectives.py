@@ -11,6 +11,9 @@ Journal of High Performance Computing Applications 19(1), 2005); lg is the logar
   T = 2 (p - 1) alpha + 2 n (p - 1)/p beta + n (p - 1)/p gamma
 - best: the cheapest of the three.
 
+Where hosts have k ranks each, p counts hosts: the ranks of a host first add what they have in shared memory, each a
+part, in n (k - 1)/k gamma, and share their host's link.
+
 Where p is no power of two, the first two put the ranks above the largest power of two below p into partners first and
 send them the result at the end: 2 alpha + 2 n beta + n gamma on top of the cost for that power.
 """
@@ -62,7 +65,9 @@ def allreduce(nbytes: float, ranks: int, network: Network, algorithm: str = "bes
         raise ValueError(f"algorithm: expected one of {', '.join(ALGORITHMS)}, got {algorithm!r}")
     if ranks < 1:
         raise ValueError(f"ranks: expected 1 or more, got {ranks}")
-    return ALGORITHMS[algorithm](nbytes, ranks, network.among(ranks)) if ranks > 1 else 0.0
+    hosts, each = _hosts(ranks, network)
+    within = nbytes * (each - 1) / each * network.gamma
+    return within + (ALGORITHMS[algorithm](nbytes, hosts, network) if hosts > 1 else 0.0)
 
 
 #: seconds that a normalization's statistics take in Python, in forward and backward together, of 16 to 512 channels
@@ -76,9 +81,15 @@ def normalization(channels: int, ranks: int, network: Network) -> float:
 
 def work_of_cores(nbytes: float, ranks: int, network: Network, algorithm: str = "best") -> float:
     """Seconds of a rank's cores that sending and receiving take in an all-reduce."""
-    network = network.among(ranks)
-    cost = _best(nbytes, ranks, network) if algorithm == "best" else ALGORITHMS[algorithm]
-    return cost(nbytes, ranks, Network(0.0, network.delta, 0.0)) if ranks > 1 else 0.0
+    hosts, each = _hosts(ranks, network)
+    cost = _best(nbytes, hosts, network) if algorithm == "best" else ALGORITHMS[algorithm]
+    return cost(nbytes, hosts, Network(0.0, network.delta, 0.0)) / each if hosts > 1 else 0.0
+
+
+def _hosts(ranks: int, network: Network) -> tuple[int, int]:
+    """How many, and the ranks of one."""
+    each = min(ranks, network.ranks_per_host)
+    return -(-ranks // each), each
 
 
 def _folded(nbytes: float, ranks: int, network: Network) -> tuple[int, float]:

@@ -20,9 +20,9 @@ class Prediction:
     together.  statistics: in which batch normalization sums its statistics.  overlapped, blocking: the whole step.
     efficiency, blocking_efficiency: images/s over P times one rank's.
 
-    The overlapped step is compute and three kinds of lost time.  waiting: for communication over a link of the rank's
-    own that is not hidden.  sharing: what the step takes longer because ranks share their host's link.  spread: what it
-    takes longer because steps and reductions take different times, and all wait for the slowest.
+    The overlapped step is compute and three kinds of lost time.  spread: what the step takes longer because steps and
+    reductions take different times, and all wait for the slowest.  link: what it takes longer than over links that
+    carry all bytes at once.  waiting: for what else of communication is not hidden: latency, additions, statistics.
     """
 
     ranks: int
@@ -35,17 +35,17 @@ class Prediction:
     efficiency: float = 1.0
     blocking_efficiency: float = 1.0
     statistics: float = 0.0
-    sharing: float = 0.0
+    link: float = 0.0
     spread: float = 0.0
 
     @property
     def waiting(self) -> float:
-        return self.overlapped - self.compute - self.sharing - self.spread
+        return self.overlapped - self.compute - self.link - self.spread
 
     @property
     def lost(self) -> dict[str, float]:
         """The portions of the overlapped step that each kind of lost time takes."""
-        return {name: getattr(self, name) / self.overlapped for name in ("spread", "sharing", "waiting")}
+        return {name: getattr(self, name) / self.overlapped for name in ("spread", "link", "waiting")}
 
     @property
     def images_per_second(self) -> float:
@@ -138,8 +138,8 @@ def predict(
         late = work.times(of_steps)
         return overlapped(late, costs, loads) + statistics, blocking(late, costs) + statistics, sum(costs), statistics
 
-    own, *_ = step(replace(network, ranks_per_host=1)) if network.ranks_per_host < ranks else step(network)
-    shared, _, communication, statistics = step(network)
+    unlinked, *_ = step(replace(network, beta=0.0, delta=0.0))
+    even, _, communication, statistics = step(network)
     late, late_blocking, *_ = step(network, spread.of_steps(ranks), spread.of_reductions(ranks))
     return Prediction(
         ranks,
@@ -150,8 +150,8 @@ def predict(
         late,
         late_blocking,
         statistics=statistics,
-        sharing=shared - own,
-        spread=late - shared,
+        link=even - unlinked,
+        spread=late - even,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 _RATES = {"bps": 1 / 8, "B/s": 1.0}
 _SCALES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -24,7 +24,7 @@ class Network:
     delta: seconds of a rank's cores that it takes to send a byte and to receive one.  They are within beta where the
     cores have nothing else to do, and taken from what is computed at the same time.
     ranks_per_host: ranks that share their host's link.
-    Each rank sends and receives at the same time, to and from one other.
+    Each host sends and receives at the same time, to and from one other.
     """
 
     alpha: float
@@ -32,17 +32,6 @@ class Network:
     gamma: float = 1e-10
     delta: float = 0.0
     ranks_per_host: int = 1
-
-    def among(self, ranks: int) -> Network:
-        """What each of so many ranks has of it where all of them send: its part of its host's link.
-
-        Ranks that all are on one host send nothing: they add what lies in shared memory.
-        """
-        if self.ranks_per_host == 1:
-            return self
-        if ranks <= self.ranks_per_host:
-            return Network(0.0, 0.0, self.gamma)
-        return replace(self, beta=self.beta * self.ranks_per_host, ranks_per_host=1)
 
     @classmethod
     def parse(cls, text: str) -> Network:

@@ -33,7 +33,7 @@ def test_real_ranks_stand_beside_the_prediction_and_others_are_predicted():
     assert rows[1]["measured / simulated"] == pytest.approx(15.125 / 16)
     assert rows[3]["measured / simulated"] is None
     assert rows[3]["images/s"] == rows[3]["simulated images/s"]
-    lost = [rows[3][f"lost to {name} %"] for name in ("spread", "sharing", "waiting")]
+    lost = [rows[3][f"lost to {name} %"] for name in ("spread", "link", "waiting")]
     assert 100 - sum(lost) == pytest.approx(rows[3]["efficiency %"])
 
 
