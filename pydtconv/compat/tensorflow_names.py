@@ -97,6 +97,7 @@ def table(fullname: str) -> Mapping[str, Any]:
         strategy,
         strings,
         summary,
+        xla,
     )
 
     tables: dict[str, Callable[[], Mapping[str, Any]]] = {
@@ -149,10 +150,10 @@ def table(fullname: str) -> Mapping[str, Any]:
                 "tensorflow.compiler",
                 "tensorflow.compiler.tf2xla",
                 "tensorflow.compiler.tf2xla.python",
-                "tensorflow.compiler.tf2xla.python.xla",
             ),
             dict,
         ),
+        "tensorflow.compiler.tf2xla.python.xla": xla.table,
         "tensorflow.experimental": dict,
         "tensorflow.experimental.numpy": numpy_names.Names,
         "tensorflow.nest": miscellany.nest,

@@ -37,10 +37,3 @@ def test_modules_and_checkpoints(tf, tmp_path):
     with file_size_limit(256), pytest.raises(OSError, match="what was there before is untouched"):
         checkpoint.write(last)
     checkpoint.restore(last)
-
-
-def test_a_compiler_is_imported_and_has_nothing(tf):
-    from tensorflow.compiler.tf2xla.python import xla
-
-    with pytest.raises(AttributeError, match=r"no tensorflow\.compiler\.tf2xla\.python\.xla\.dot"):
-        xla.dot()

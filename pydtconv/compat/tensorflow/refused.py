@@ -92,6 +92,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "tensorflow.sparse": (("*", _SPARSE),),
     "tensorflow.summary": (("*", _INSIDE),),
+    "tensorflow.compiler.tf2xla.python.xla": (("*", "code is compiled by its plan: write functions of tf"),),
     "tensorflow.debugging": (("*", "tracebacks are whole, and TerminateOnNaN(find_layer=True) finds a layer"),),
     "tensorflow.signal": (
         ("irfft2d", _NUMPY),
