@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, ops, random
-from pydtconv.compat.keras2 import noticed
+from pydtconv.compat.keras2 import backend_windows, noticed
 from pydtconv.compat.keras2.arguments import refused
 from pydtconv.compat.keras2.functions import function, gradients, learning_phase, set_learning_phase
+from pydtconv.compat.tensorflow import sparse
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
@@ -77,47 +78,6 @@ def bias_add(x: Any, bias: Any, data_format: str | None = None) -> Any:
     return x + bias
 
 
-def conv2d(
-    x: Any, kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str | None = None,
-    dilation_rate: Any = (1, 1),
-) -> Any:  # fmt: skip
-    return ops.conv(x, kernel, strides, padding, data_format or config.image_data_format(), dilation_rate)
-
-
-def conv1d(
-    x: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: str | None = None,
-    dilation_rate: Any = 1,
-) -> Any:  # fmt: skip
-    if padding == "causal":
-        x = temporal_padding(x, (int(dilation_rate) * (kernel.shape[0] - 1), 0))
-        padding = "valid"
-    return ops.conv(x, kernel, strides, padding, data_format or config.image_data_format(), dilation_rate)
-
-
-def depthwise_conv2d(
-    x: Any, depthwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str | None = None,
-    dilation_rate: Any = (1, 1),
-) -> Any:  # fmt: skip
-    form = data_format or config.image_data_format()
-    return ops.depthwise_conv(x, depthwise_kernel, strides, padding, form, dilation_rate)
-
-
-def separable_conv2d(
-    x: Any, depthwise_kernel: Any, pointwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid",
-    data_format: str | None = None, dilation_rate: Any = (1, 1),
-) -> Any:  # fmt: skip
-    form = data_format or config.image_data_format()
-    return ops.separable_conv(x, depthwise_kernel, pointwise_kernel, strides, padding, form, dilation_rate)
-
-
-def pool2d(
-    x: Any, pool_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str | None = None,
-    pool_mode: str = "max",
-) -> Any:  # fmt: skip
-    pool = {"max": ops.max_pool, "avg": ops.average_pool}[pool_mode]
-    return pool(x, pool_size, strides, padding, data_format or config.image_data_format())
-
-
 def dropout(x: Any, level: float, noise_shape: Any = None, seed: int | None = None) -> Any:
     """Elements set to 0 with probability level, the others divided by what is left."""
     if not 0 <= level < 1:
@@ -161,6 +121,25 @@ def foldl(fn: Callable[..., Any], elems: Any, initializer: Any = None, name: Any
     return found
 
 
+def foldr(fn: Callable[..., Any], elems: Any, initializer: Any = None, name: Any = None) -> Any:
+    return foldl(fn, ops.flip(elems, 0), initializer)
+
+
+def to_dense(tensor: Any) -> Any:
+    return sparse.to_dense(tensor) if is_sparse(tensor) else tensor
+
+
+def is_sparse(tensor: Any) -> bool:
+    return isinstance(tensor, sparse.SparseTensor)
+
+
+def ctc_label_dense_to_sparse(labels: Any, label_lengths: Any) -> sparse.SparseTensor:
+    """The first labels (n, length) of each sample, as many as its length (n) says."""
+    x, lengths = np.asarray(labels), np.asarray(label_lengths).reshape(-1)
+    places = np.argwhere(np.arange(x.shape[1]) < lengths[:, None])
+    return sparse.SparseTensor(places, x[tuple(places.T)], x.shape)
+
+
 def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
     return x.assign(x * momentum + value * (1.0 - momentum))
 
@@ -176,23 +155,6 @@ def batch_normalization(
 ) -> Any:
     normed = (x - mean) / ops.sqrt(var + epsilon)
     return normed * (1 if gamma is None else gamma) + (0 if beta is None else beta)
-
-
-def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
-    return ops.pad(x, ((0, 0), tuple(padding), (0, 0)))
-
-
-def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: str | None = None) -> Any:
-    return _padded(x, padding, data_format)
-
-
-def _padded(x: Any, padding: Any, data_format: str | None) -> Any:
-    pairs = [tuple(pair) if isinstance(pair, (list, tuple)) else (pair, pair) for pair in padding]
-    last = (data_format or config.image_data_format()) == "channels_last"
-    return ops.pad(x, ((0, 0), *pairs, (0, 0)) if last else ((0, 0), (0, 0), *pairs))
-
-
-spatial_3d_padding = spatial_2d_padding
 
 
 def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: int | None = None) -> Any:
@@ -244,18 +206,19 @@ def nothing(*_: Any, **__: Any) -> None:
 def table() -> dict[str, Any]:
     """The functions by name."""
     own = (
-        batch_dot, batch_get_value, batch_normalization, batch_set_value, bias_add, conv1d, conv2d, depthwise_conv2d,
-        dropout, foldl, function, gradients, image_dim_ordering, in_test_phase, in_train_phase, is_keras_tensor,
-        is_tensor, l2, learning_phase, map_fn, moving_average_update, normalize_batch_in_training, placeholder, pool2d,
-        print_tensor, random_binomial, repeat, separable_conv2d, set_image_dim_ordering, set_learning_phase,
-        spatial_2d_padding, temporal_padding, truncated_normal,
+        batch_dot, batch_get_value, batch_normalization, batch_set_value, bias_add, ctc_label_dense_to_sparse, dropout,
+        foldl, foldr, function, gradients, image_dim_ordering, in_test_phase, in_train_phase, is_keras_tensor,
+        is_sparse, is_tensor, l2, learning_phase, map_fn, moving_average_update, normalize_batch_in_training,
+        placeholder, print_tensor, random_binomial, repeat, set_image_dim_ordering, set_learning_phase, to_dense,
+        truncated_normal,
     )  # fmt: skip
     sessions = (
         "set_session", "manual_variable_initialization", "get_session", "reset_uids", "clear_session",
-        "disable_v2_behavior",
+        "disable_v2_behavior", "v1_variable_initialization",
     )  # fmt: skip
     none: Any = contextlib.nullcontext
     return {
+        **backend_windows.table(),
         **{each.__name__: each for each in own},
         **{name: nothing for name in sessions if name != "clear_session"},
         "control_dependencies": none,
@@ -263,14 +226,12 @@ def table() -> dict[str, Any]:
         "get_variable_shape": lambda x: tuple(x.shape),
         "identity": lambda x, name=None: x,
         "is_placeholder": is_keras_tensor,
-        "is_sparse": lambda tensor: False,
         "is_variable": lambda x: isinstance(x, Variable),
         "name_scope": none,
         "normalize_data_format": lambda value: value or config.image_data_format(),
         "random_normal_variable": _variable_of(random.normal),
         "random_uniform_variable": _variable_of(random.uniform),
         "rnn": refused("K.rnn", "write a loop with ops.scan"),
-        "spatial_3d_padding": spatial_3d_padding,
         "size": lambda x, name=None: ops.size(x),
         "slice": slice_of,
         "symbolic": lambda f: f,
