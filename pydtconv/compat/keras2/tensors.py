@@ -10,6 +10,7 @@ from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
+from pydtconv.layers.input_layer import InputLayer
 
 
 def shape_of(self: Any) -> Shape:
@@ -81,6 +82,7 @@ def install() -> None:
         patches.put(cls, "set_shape", set_shape)
     patches.put(KerasTensor, "shape", property(_get_extents, _set_extents))
     patches.put(KerasTensor, "_keras_shape", property(lambda self: tuple(self.shape)))
+    patches.put(InputLayer, "input", property(lambda self: self.output))  # Keras 3 gives an empty list
     patches.around(Layer, "_pydt_with_shapes", _with_plain_shapes)
     patches.around(Layer, "add_weight", _add_weight)
     for old, new in WEIGHTS.items():

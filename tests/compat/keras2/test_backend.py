@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 
+import pydtconv as keras
 from pydtconv.compat.keras2 import backend
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 RNG = np.random.default_rng(0)
 X, IMAGES, W = (RNG.random(shape).astype("float32") for shape in ((2, 3, 4), (2, 5, 5, 3), (2, 2, 3, 4)))
 
-#: functions of the backend of Keras 2.3 that are not here, and why
-NOT_HERE = {
-    "conv2d_transpose", "conv3d", "conv3d_transpose", "separable_conv1d", "pool3d", "resize_volumes", "local_conv1d",
-    "local_conv2d", "to_dense", "foldr", "ctc_label_dense_to_sparse", "v1_variable_initialization",
-}  # fmt: skip
 #: what `keras.backend` of Keras 2.3.1 has
 NAMES = [
     "abs", "all", "any", "arange", "argmax", "argmin", "backend", "batch_dot", "batch_flatten", "batch_get_value",
@@ -49,7 +45,7 @@ def K(tf):
 
 
 def test_every_function_of_keras_2_is_there(K):
-    assert {name for name in NAMES if not hasattr(K, name)} == NOT_HERE
+    assert {name for name in NAMES if not hasattr(K, name)} == set()
 
 
 def same(found, expected):
@@ -86,6 +82,71 @@ def test_values(K):
     same(K.batch_normalization(X, mean, var, None, None), (X - mean) / np.sqrt(var + 1e-3))
     same(np.squeeze(found[0]), mean)
     assert float(K.l2(X)) == pytest.approx((X**2).sum(), rel=1e-5)
+
+
+def gradient_of_a_convolution(tf, y, kernel, shape, strides, padding):
+    x = tf.zeros(shape)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(keras.ops.conv(x, kernel, strides, padding) * y)
+    return tape.gradient(loss, x)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_transposed_convolutions_are_gradients_of_convolutions(tf, K, rank):
+    kernel = RNG.random((*(3, 2, 2)[:rank], 4, 5)).astype("float32")
+    function = {2: K.conv2d_transpose, 3: K.conv3d_transpose}[rank]
+    for padding, extents in (("same", (6, 5, 6)), ("same", (5, 6, 5)), ("valid", (7, 6, 7)), ("valid", (8, 7, 6))):
+        shape = (2, *extents[:rank], 4)
+        made = keras.ops.conv(np.zeros(shape, "float32"), kernel, 2, padding).shape
+        y = RNG.random(made).astype("float32")
+        expected = gradient_of_a_convolution(tf, y, kernel, shape, 2, padding)
+        same(function(y, kernel, shape, (2,) * rank, padding), expected)
+        turned = np.moveaxis(y, -1, 1), kernel, (2, 4, *shape[1:-1]), (2,) * rank, padding, "channels_first"
+        same(function(*turned), np.moveaxis(expected, -1, 1))
+
+
+def test_convolutions_with_weights_of_each_place(K):
+    kernel = RNG.random((2 * 3, 2 * 2 * 3, 4)).astype("float32")
+    windows = np.lib.stride_tricks.sliding_window_view(IMAGES, (2, 2), (1, 2))[:, ::3]
+    expected = np.zeros((2, 2, 3, 4), "float32")
+    for r, c in np.ndindex(2, 3):
+        flat = windows[:, r, c].transpose(0, 2, 3, 1).reshape(2, -1)  # rows, columns, channels
+        expected[:, r, c] = flat @ kernel[r * 3 + c]
+    images = IMAGES[:, :, :4]
+    same(K.local_conv2d(images, kernel, (2, 2), (3, 1), (2, 3)), expected)
+    first = kernel.reshape(6, 2, 2, 3, 4).transpose(0, 3, 1, 2, 4).reshape(kernel.shape)
+    found = K.local_conv2d(images.transpose(0, 3, 1, 2), first, (2, 2), (3, 1), (2, 3), "channels_first")
+    same(found, expected.transpose(0, 3, 1, 2))
+    lines = RNG.random((2, 2 * 4, 5)).astype("float32")
+    expected = np.stack([X[:, i : i + 2].reshape(2, -1) @ lines[i] for i in range(2)], 1)
+    same(K.local_conv1d(X, lines, (2,), (1,)), expected)
+
+
+def test_windows_of_volumes_and_lines(K):
+    volume = RNG.random((1, 4, 3, 4, 2)).astype("float32")
+    windows = np.lib.stride_tricks.sliding_window_view(volume, (2, 2, 2), (1, 2, 3))
+    kernel = RNG.random((2, 2, 2, 2, 3)).astype("float32")
+    same(K.conv3d(volume, kernel), np.einsum("ndhwcijk,ijkco->ndhwo", windows, kernel))
+    same(K.pool3d(volume, (2, 2, 2)), windows.max((-1, -2, -3)))
+    same(K.pool3d(volume, (2, 2, 2), (2, 2, 2), pool_mode="avg"), windows[:, ::2, ::2, ::2].mean((-1, -2, -3)))
+    with pytest.raises(ValueError, match="expected 'max' or 'avg', got 'sum'"):
+        K.pool2d(IMAGES, (2, 2), pool_mode="sum")
+    deep, point = RNG.random((2, 4, 1)).astype("float32"), RNG.random((1, 4, 3)).astype("float32")
+    windows = np.lib.stride_tricks.sliding_window_view(X, 2, 1)
+    same(K.separable_conv1d(X, deep, point), np.einsum("nwci,icm,co->nwo", windows, deep, point[0]))
+    same(K.resize_volumes(volume, 2, 1, 3, "channels_last"), volume.repeat(2, 1).repeat(3, 3))
+    same(K.resize_volumes(volume, 2, 1, 3, "channels_first"), volume.repeat(2, 2).repeat(3, 4))
+
+
+def test_folds_and_sparse_tensors(K):
+    same(K.foldr(lambda a, x: a - x, X), X[1] - X[0])
+    same(K.foldl(lambda a, x: a - x, X), X[0] - X[1])
+    labels = K.ctc_label_dense_to_sparse(np.array([[3, 4, 5], [6, 7, 8]]), np.array([2, 3]))
+    assert K.is_sparse(labels)
+    assert not K.is_sparse(X)
+    same(K.to_dense(labels), [[3, 4, 0], [6, 7, 8]])
+    assert K.to_dense(X) is X
 
 
 def test_variables_and_phases(K):
@@ -174,6 +235,10 @@ def test_old_attributes_of_tensors_and_layers(tf):
     assert layer.b is layer.bias
     with pytest.raises(AttributeError, match="nothing"):
         layer.nothing  # noqa: B018
+    model = tf.keras.Model(x, tf.keras.layers.Dense(3)(y))
+    assert model.layers[0].input is x  # of an InputLayer, too: a part of a model begins at it
+    part = tf.keras.Model(model.layers[0].input, layer.output)
+    same(part(X[:, [0, 1, 2, 0], :3]), model.layers[1](X[:, [0, 1, 2, 0], :3]))
 
     class Own(tf.keras.layers.Layer):
         def build(self, input_shape):
