@@ -78,7 +78,8 @@ def local_conv(
     counts = [(n - k) // s + 1 for n, k, s in zip(spatial, size, steps, strict=True)]
     windows = []
     for place in range(kernel.shape[0]):
-        key, rest = [], place
+        key: list[slice] = []
+        rest = place
         for count, k, s in reversed(list(zip(counts, size, steps, strict=True))):
             rest, at = divmod(rest, count)
             key.insert(0, slice(at * s, at * s + k))
