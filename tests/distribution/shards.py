@@ -94,6 +94,7 @@ RUNS = (
         "accumulated, read": lambda: read(),
         "excluded": lambda: excluded(),
         "thawed": lambda: thawed(),
+        "by variable, thawed": lambda: thawed(optimizers.Muon),
         "by hand": lambda: by_hand(),
         "swapped": lambda: trained(
             optimizers.Adam(0.01, use_ema=True), callbacks=[callbacks.SwapEMAWeights()], validation_data=data()
@@ -111,9 +112,9 @@ def excluded():
     return trained(optimizer)
 
 
-def thawed():
+def thawed(kind=optimizers.Adam):
     """A layer is frozen, and thaws: variables move to other flat arrays."""
-    model = trained(optimizers.Adam(0.01))
+    model = trained(kind(0.01))
     for trains in (False, True):
         model.layers[1].trainable = trains
         model.compile(model.optimizer, "sparse_categorical_crossentropy")

@@ -24,13 +24,6 @@ def test_gradients_of_several_hosts():
 
 
 @pytest.mark.slow
-def test_gradients_of_hosts_with_several_ranks():
-    done = run(4, "-m", "pydtconv", "doctor", "--quick", MPIR_CVAR_NUM_CLIQUES=2)
-    assert done.stdout.count("gradients     on each of 2 hosts in memory that its ranks see, between hosts sent") == 1
-    assert done.stdout.count(", the links alone ") == 1
-
-
-@pytest.mark.slow
 def test_no_room_for_gradients():
     program = (
         "import resource, sys; from mpi4py import MPI; from pydtconv.cli import main;"

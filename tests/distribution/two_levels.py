@@ -1,14 +1,18 @@
 """Trains on ranks that MPI takes for those of several hosts: two_levels FOLDER.
 
-FOLDER/WAY.rank.npz has weights and the optimizer's variables, FOLDER/WAY.txt how gradients came together.
+FOLDER/WAY.rank.npz has weights and the optimizer's variables, FOLDER/told.json how gradients came together, and what
+`pydtconv doctor` says of that.
 """
 
 import dataclasses
+import json
 
 import numpy as np
 
 from pydtconv import config, distribution, optimizers, replica
+from pydtconv.distribution import report
 from pydtconv.distribution.gradients import backend_choice
+from pydtconv.distribution.mpi.launch import world
 from tests.distribution import shards
 
 #: options of DataParallel, and how many ranks of a host talk to others: None for as many as are the fastest
@@ -31,6 +35,7 @@ def main(folder):
     config.set_floatx("float64")
     distribution.initialize()
     measured = backend_choice.two_levels
+    told = {"doctor": report.way_of_gradients(world())[0]}
     for way, (options, lanes) in WAYS.items():
         distribution.set_distribution(distribution.DataParallel(**{"bucket_size": 0.002, **options}))
 
@@ -43,6 +48,7 @@ def main(folder):
         for name, run in RUNS.items():
             found |= {f"{name}: {key}": value for key, value in shards.results(run()).items()}
         np.savez(f"{folder}/{way}.{here.rank}.npz", **found)
-        if here.rank == 0:
-            with open(f"{folder}/{way}.txt", "w") as file:
-                print(here.way_of_gradients, file=file)
+        told[way] = here.way_of_gradients
+    if here.rank == 0:
+        with open(f"{folder}/told.json", "w") as file:
+            json.dump(told, file)

@@ -48,16 +48,16 @@ class ShardedStep(GradientStep):
         self._flat = {name: flat[name] for name in names}
         self._slots = [optimizer._pydt_slots.of(variable)[name] for variable in store.variables for name in names]
         #: (rank, variable): the variables that the optimizer has made, with the process that updates them
-        self._made = [(self._owner(of), state) for of, state in optimizer.states_by_variable(store.variables)]
+        made = optimizer.states_by_variable(store.variables)
+        self._made = [(self._owner(of), state) for of, state in made if of is not None and of in store]
         self._slots += [state for _, state in self._made]
         self._constrained = any(getattr(variable, "constraint", None) is not None for variable in store.variables)
         self._scattered = False
         for array in (*self._flat.values(), *((store.gradients,) if reduction.releases else ())):
             in_small_pages(array)
 
-    def _owner(self, variable: Variable | None) -> int:
+    def _owner(self, variable: Variable) -> int:
         """The process whose piece a variable is."""
-        assert variable is not None  # see check_shards
         number = self.reduction.store.slice_of(variable).start
         for bucket in self.reduction.buckets:
             for rank, piece in enumerate(self.reduction.pieces_of(bucket)):
