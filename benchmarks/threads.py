@@ -3,7 +3,8 @@
 Every network is trained in fresh processes that take turns, on each number of threads.  The ratio is of the best
 process's median step on each; lowest and highest: the ratio within a round.  Parts of a step are named with what they
 take longer than if they scaled perfectly, the worst first.  A CSV file and a picture go to benchmarks/results/.
---model tells instead what more cores would do, on paper (see threads_model.py).
+--model tells instead what more cores would do, on paper (see threads_model.py), --ways what GEMM's loops cost that
+threads divide (see gemm_ways.py).
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report, threads_model
+from benchmarks import gemm_ways, report, threads_model
 from benchmarks.networks import Case, add_case_arguments, cases
 from benchmarks.processes import Kept, in_own_process
+from pydtconv import config, gemm
 
 Row = dict[str, object]
 Parts = dict[str, float]  # seconds of operators, passes and algorithms
 
 
-def measure(case: Case, steps: int) -> dict[str, Any]:
-    """Trains some steps in this process: seconds of the median step, and of its parts."""
+def measure(case: Case, steps: int, ways: str = "") -> dict[str, Any]:
+    """Trains some steps in this process: seconds of the median step, and of its parts.  ways: see gemm_ways.py."""
     from benchmarks.step import profiled
 
+    if ways:
+        config.set_conv_variant("CGT+DG+PM")
+        gemm.set_ways(None if ways == gemm_ways.BY_SIZES else tuple(map(int, ways.split("x"))))  # type: ignore[arg-type]
     profile = profiled(case, steps).profile
     parts: Parts = {}
     for timing in profile.timings:
@@ -82,6 +87,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     add_case_arguments(parser)
     parser.add_argument("--threads", nargs="+", type=int, help="default: 1, 2 and all, or 2 8 32 64 with --model")
+    parser.add_argument("--ways", action="store_true", help="what GEMM's loops cost, on the last number of threads")
     parser.add_argument("--model", action="store_true", help="measure one thread, and say what more cores would do")
     parser.add_argument("--memory", type=float, default=300, help="with --model: GB/s of all cores (default: 300)")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each number of threads (default: 3)")
@@ -97,13 +103,21 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
-        network, size, batch, steps = sys.argv[2:]
-        print(json.dumps(measure(Case(network, int(size), int(batch)), int(steps))))
+        network, size, batch, steps, *ways = sys.argv[2:]
+        print(json.dumps(measure(Case(network, int(size), int(batch)), int(steps), *ways)))
         return
     options = parse()
     if options.model:
         chosen = cases(tuple(options.networks), tuple(options.sizes), options.batch)
         threads_model.run(chosen, options.threads, options.memory, options.steps)
+        return
+    if options.ways:
+        chosen, threads = cases(tuple(options.networks), tuple(options.sizes), options.batch), options.threads[-1]
+
+        def run(case: Case, ways: str) -> dict[str, Any]:
+            return in_own_process("benchmarks.threads", ["--one", *case, options.steps, ways], threads)
+
+        gemm_ways.networks(chosen, threads, options.rounds, run)
         return
     rows, kept = [], Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):

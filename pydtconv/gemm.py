@@ -64,6 +64,17 @@ def _check_ways(ways: Any, mixed: bool) -> None:
         raise ValueError(f"gemm: ways are of float32 and float64, got bfloat16 and {ways!r}")
 
 
+def set_ways(ways: tuple[int, int, int, int] | None) -> None:
+    """Threads of the loops jc, ic, jr and ir for all products of a plan whose threads are as many; None: by sizes.
+
+    For measurements: call it before plans are made, and while nothing runs.  Thin matrices, and products that other
+    threads run one by one, take no notice.
+    """
+    if ways is not None:
+        _check_ways(ways, False)
+    _gemm.set_ways(ways)
+
+
 def multiply_mixed(
     a: NDArray,
     b: NDArray,

@@ -57,11 +57,31 @@ static size_t bytes_of(const DT(blocks) * s, int64_t m, int64_t n, int64_t k, in
     return ALIGN + (packed > thin ? packed : thin);
 }
 
+static int threads_in(const int *ways) { return ways[0] * ways[1] * ways[2] * ways[3]; }
+
+static size_t bytes_in_ways(const DT(blocks) * s, const int *ways) {
+    return ALIGN + (size_t)ways[0] * in_lines(s->b_size) + (size_t)threads_in(ways) * in_lines(s->a_size) + READ_AHEAD;
+}
+
+static int set_ways[4]; /* of products on as many threads; first 0: none are set */
+
+void DT(gemm_set_ways)(const int *ways) {
+    for (int i = 0; i < 4; i++) set_ways[i] = ways ? ways[i] : 0;
+}
+
+static const int *ways_for(int threads) { return set_ways[0] && threads_in(set_ways) == threads ? set_ways : NULL; }
+
+/* Of a call without ways of its own. */
+static size_t usual_bytes(const DT(blocks) * s, int64_t m, int64_t n, int64_t k, int threads) {
+    const size_t by_sizes = bytes_of(s, m, n, k, threads), in_ways = ways_for(threads) ? bytes_in_ways(s, set_ways) : 0;
+    return by_sizes > in_ways ? by_sizes : in_ways;
+}
+
 size_t DT(gemm_workspace_on)(int64_t m, int64_t n, int64_t k, int threads) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
     const DT(blocks) s = DT(gemm_blocks)(ukr, m, n, k, 0);
-    return bytes_of(&s, m, n, k, threads_for(threads, m, n, k));
+    return usual_bytes(&s, m, n, k, threads_for(threads, m, n, k));
 }
 
 size_t DT(gemm_workspace)(int64_t m, int64_t n, int64_t k) { return DT(gemm_workspace_on)(m, n, k, 0); }
@@ -208,6 +228,9 @@ static void rows_in_ways(const run_state *r, int64_t i, int64_t m, int64_t most,
                              b_packed + pc * n_round + across * kc, p + pc == 0 ? g->beta : 1);
             wait_for_team(share);
         }
+        if (g->epilogue && p + k == g->k && rows > 0 && columns > 0)
+            g->epilogue(g->e, i + ic + down, rows, j + across, columns, g->c + (i + ic + down) * g->ldc + j + across,
+                        g->ldc);
     }
 }
 
@@ -246,12 +269,6 @@ static int reads_well(const DT(matrix) * a, int64_t n, int64_t nr) {
     return a->cs == 1 && (a->rs * (int64_t)sizeof(real) % 4096 != 0 || n <= 4 * nr);
 }
 
-static int threads_in(const int *ways) { return ways[0] * ways[1] * ways[2] * ways[3]; }
-
-static size_t bytes_in_ways(const DT(blocks) * s, const int *ways) {
-    return ALIGN + (size_t)ways[0] * in_lines(s->b_size) + (size_t)threads_in(ways) * in_lines(s->a_size) + READ_AHEAD;
-}
-
 size_t DT(gemm_workspace_in_ways)(int64_t m, int64_t n, int64_t k, const int *ways) {
     const DT(ukr_row) *ukr = DT(ukr_current)();
     if (!ukr) return 0;
@@ -282,21 +299,18 @@ static dtconv_status run(const DT(gemm_args) * args, real alpha, const int *ways
     DT(gemm_args) g = *args;
     const int in_place = g.a_in_place && ukr->in_place && reads_well(g.a_in_place, g.n, ukr->nr);
     if (g.a_in_place) g.pack_a = DT(pack_a_matrix), g.a = g.a_in_place;
-    run_state r = {.g = &g,
-                   .ukr = ukr,
-                   .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place),
-                   .in_place = in_place,
-                   .alpha = alpha,
-                   .ways = ways};
+    run_state r = {
+        .g = &g, .ukr = ukr, .s = DT(gemm_blocks)(ukr, g.m, g.n, g.k, in_place), .in_place = in_place, .alpha = alpha};
     const int threads = threads_for(g.threads, g.m, g.n, g.k);
-    if (bytes < (ways ? bytes_in_ways(&r.s, ways) : bytes_of(&r.s, g.m, g.n, g.k, threads))) return DTCONV_WORKSPACE;
+    r.ways = ways ? ways : ways_for(threads);
+    if (bytes < (ways ? bytes_in_ways(&r.s, ways) : usual_bytes(&r.s, g.m, g.n, g.k, threads))) return DTCONV_WORKSPACE;
     r.b_packed = (real *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
-    if (ways) {
-        r.a_packed = (real *)((char *)r.b_packed + (size_t)ways[0] * in_lines(r.s.b_size));
+    if (!ways && DT(gemm_thin)(&g, alpha, threads, r.b_packed)) return DTCONV_OK;
+    if (r.ways) {
+        r.a_packed = (real *)((char *)r.b_packed + (size_t)r.ways[0] * in_lines(r.s.b_size));
         start_in_ways(&r);
         return DTCONV_OK;
     }
-    if (DT(gemm_thin)(&g, alpha, threads, r.b_packed)) return DTCONV_OK;
     r.a_packed = (real *)((char *)r.b_packed + in_lines(r.s.b_size));
     _Atomic int64_t taken[2][DTCONV_MOST_THREADS];
     for (int i = 0; i < threads; i++) taken[0][i] = taken[1][i] = 0;

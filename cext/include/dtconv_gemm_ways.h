@@ -7,6 +7,9 @@
  * have columns of C and a packed B of their own; of these, those that differ in ic rows of C and a packed A of their
  * own; jr and ir share both.  Each element of C is summed in the same order as by dtconv_gemm_strided, but for thin
  * matrices, for which that takes another way.
+ *
+ * gemm_set_ways: what other products take, with or without an epilogue, whose threads are as many; NULL: none.  Not
+ * while one runs, and workspaces are to be asked for anew.
  */
 #ifndef DTCONV_GEMM_WAYS_H
 #define DTCONV_GEMM_WAYS_H
@@ -14,6 +17,7 @@
 #include "dtconv.h"
 
 #define DTCONV_GEMM_IN_WAYS(precision, real)                                                                  \
+    void dtconv_##precision##gemm_set_ways(const int *ways);                                                  \
     size_t dtconv_##precision##gemm_workspace_in_ways(int64_t m, int64_t n, int64_t k, const int *ways);      \
     dtconv_status dtconv_##precision##gemm_strided_in_ways(                                                   \
         int64_t m, int64_t n, int64_t k, const real *a, int64_t ars, int64_t acs, const real *b, int64_t brs, \

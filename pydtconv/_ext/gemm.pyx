@@ -28,6 +28,8 @@ cdef extern from "dtconv_any.h" nogil:
     int dtconv_dense_bias_backward(...)
 
 cdef extern from "dtconv_gemm_ways.h" nogil:
+    void dtconv_sgemm_set_ways(const int *ways)
+    void dtconv_dgemm_set_ways(const int *ways)
     size_t dtconv_gemm_workspace_in_ways(dtconv_dtype, int64_t m, int64_t n, int64_t k, const int *ways)
     int dtconv_gemm_strided_in_ways(...)
 
@@ -39,6 +41,18 @@ def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype, ways=None) -> in
         return dtconv_gemm_workspace(dtype_of(dtype), m, n, k)
     each[0], each[1], each[2], each[3] = ways
     return dtconv_gemm_workspace_in_ways(dtype_of(dtype), m, n, k, each)
+
+
+def set_ways(ways) -> None:
+    """Threads of the loops jc, ic, jr and ir of products that run on as many threads; None: by their sizes."""
+    cdef int[4] each
+    if ways is None:
+        dtconv_sgemm_set_ways(NULL)
+        dtconv_dgemm_set_ways(NULL)
+        return
+    each[0], each[1], each[2], each[3] = ways
+    dtconv_sgemm_set_ways(each)
+    dtconv_dgemm_set_ways(each)
 
 
 def bind_gemm_in_ways(a, b, out, double alpha, double beta, ways, workspace) -> object:

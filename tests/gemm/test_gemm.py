@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pydtconv import microkernels
-from pydtconv.gemm import gemm
+from pydtconv import conv, microkernels
+from pydtconv.gemm import gemm, set_ways
 from tests.marks import slow
 
 from . import clib
@@ -295,3 +295,29 @@ def test_ways_of_bfloat16_are_refused():
     a = random((4, 4)).astype(ml_dtypes.bfloat16)
     with pytest.raises(ValueError, match="ways are of float32 and float64, got bfloat16"):
         gemm(a, a, ways=(1, 1, 1, 1))
+
+
+@pytest.mark.parametrize("ways", [(2, 1, 1, 1), (1, 2, 1, 1), (1, 1, 2, 1), (1, 1, 1, 2)], ids=str)
+def test_ways_that_are_set_hold_for_convolutions(ways, threads):
+    """With an epilogue and without, where as many threads run; elsewhere they change nothing."""
+    threads(2)
+    p = conv.ConvProblem(2, 33, 31, 40, 70, 3, padding="same")
+    x, w, dy, bias = random(p.x_shape), random(p.w_shape), random(p.y_shape), random((p.co,))
+
+    def results():
+        yield conv.forward(p, x, w, bias, algorithm="convgemm")
+        yield conv.backward_data(p, dy, w, algorithm="deconvgemm")
+        yield conv.backward_weights(p, x, dy, algorithm="rdx")
+        yield gemm(x[0, 0], w[0, 0])
+
+    want, before = list(results()), conv.workspace_bytes(p, "forward", "convgemm")
+    set_ways(ways)
+    try:  # a packed B for each thread of jc
+        assert (conv.workspace_bytes(p, "forward", "convgemm") > before) == (ways[0] > 1)
+        assert all(map(np.array_equal, results(), want))
+        threads(3)
+        assert all(map(np.array_equal, results(), want))
+    finally:
+        set_ways(None)
+    with pytest.raises(ValueError, match="ways must be threads of jc, ic, jr and ir"):
+        set_ways((1, 2))
