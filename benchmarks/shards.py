@@ -4,7 +4,8 @@ Each rank is a host of its own (benchmarks/hosts), with one thread; the links be
 core i modulo the number of cores.  All ways train in the same processes, in turns.  Columns:
 
 - step: seconds of a step, the median over turns of the slowest rank's mean over an epoch of some steps, with all that
-  is sent in it; ratio: over that without shards.  cpu: seconds of all ranks' cores in a step.
+  is sent in it.  At its end weights are gathered while nothing else runs; short epochs show more of that.
+  ratio: over that without shards.  cpu: seconds of all ranks' cores in a step.
 - state: MiB of the optimizer's slots and of gradients that are in a rank's memory at the end of an epoch, and of what
   sums are received into; part: of those without shards.  highest: the most of an epoch, looked at every 20 ms in an
   epoch of its own.
@@ -55,8 +56,8 @@ def main() -> None:
     parser.add_argument("--links", nargs="+", default=["1Gbps:100us"], type=network_text, help="bandwidth:latency")
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--bucket-size", type=float, default=4.0, help="MiB of a bucket of gradients (default: 4)")
-    parser.add_argument("--steps", type=int, default=5, help="steps of a turn (default: 5)")
-    parser.add_argument("--turns", type=int, default=5, help="turns of each way (default: 5)")
+    parser.add_argument("--steps", type=int, default=20, help="steps of a turn (default: 20)")
+    parser.add_argument("--turns", type=int, default=3, help="turns of each way (default: 3)")
     options = parser.parse_args()
     reason = missing()
     if reason:
