@@ -6,10 +6,10 @@ benchmarks walk this table.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 from pydtconv._ext import conv as ext
 from pydtconv.conv import bases, calibrated, estimates
@@ -254,6 +254,9 @@ class Table(dict[str, Algorithm]):
             return False
 
 
+#: of version 1.0
+FORMER_NAMES = {"reindex": "exchanged_strides"}
+
 TABLE = Table(
     {
         row.name: row
@@ -366,7 +369,14 @@ TABLE = Table(
 )
 
 
-def check_algorithm(name: Any) -> None:
-    """Raises ValueError where there is no algorithm of this name."""
-    if name not in TABLE:
+def current_name(name: str) -> str:
+    """An algorithm's name, also by a name that it had before, with a FutureWarning.
+
+    Raises ValueError where there is no algorithm of this name.
+    """
+    if name in FORMER_NAMES:
+        warnings.warn(f"algorithm: {name!r} is called {FORMER_NAMES[name]!r} now", FutureWarning, stacklevel=2)
+    current = FORMER_NAMES.get(name, name)
+    if current not in TABLE:
         raise ValueError(f"algorithm: expected 'auto' or one of {', '.join(TABLE)}, got {name!r}")
+    return current

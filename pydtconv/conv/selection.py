@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from pydtconv import config, dtypes
 from pydtconv.conv import calibrated, matmul_precision, timings
-from pydtconv.conv.algorithms import TABLE, Algorithm, check_algorithm
+from pydtconv.conv.algorithms import TABLE, Algorithm, current_name
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 
 #: pixels of an output by which "strict" chooses
@@ -184,7 +184,7 @@ def seconds_to_read(p: ConvProblem, images: int) -> float:
 def supported(p: ConvProblem, direction: str, algorithm: str) -> str:
     """The algorithm's name, if it supports this pass of p.  Raises ValueError with the reason."""
     check_direction(direction)
-    check_algorithm(algorithm)
+    algorithm = current_name(algorithm)
     reason = TABLE[algorithm].reason(p, direction)
     if reason is not None:
         raise ValueError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from pydtconv.conv.algorithms import check_algorithm
+from pydtconv.conv.algorithms import current_name
 from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import ConvProblem, by_axis
 from pydtconv.dtypes import real
@@ -28,6 +28,14 @@ from pydtconv.ops.normalization import BatchNorm
 __all__ = ["Conv", "DepthwiseConv"]
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
+
+
+def _current(name: Any) -> Any:
+    """A name of today; behind it, on GPUs, may be a strategy, which the kernel knows."""
+    if name in (None, "auto"):
+        return name
+    first, *strategy = str(name).split(" ", 1)
+    return " ".join([current_name(first), *strategy])
 
 
 @dataclass(frozen=True)
@@ -61,12 +69,11 @@ class ConvBase(Op):
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", by_axis(self.strides, "strides"))
         object.__setattr__(self, "dilation", by_axis(self.dilation, "dilation"))
-        if isinstance(self.algorithm, Mapping):
-            object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
-        named = self.algorithm if isinstance(self.algorithm, tuple) else ((None, self.algorithm),)
-        for _, name in named:
-            if name not in (None, "auto"):
-                check_algorithm(str(name).partition(" ")[0])  # behind it on GPUs: a strategy, of the kernel
+        named = sorted(self.algorithm.items()) if isinstance(self.algorithm, Mapping) else self.algorithm
+        if named is not None and not isinstance(named, str):
+            object.__setattr__(self, "algorithm", tuple((direction, _current(name)) for direction, name in named))
+        else:
+            object.__setattr__(self, "algorithm", _current(named))
         check_fusable(self.activation)
 
     @property

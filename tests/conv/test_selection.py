@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pydtconv import config, conv
+from pydtconv import config, conv, ops
 from pydtconv.conv import VARIANTS, ConvProblem, algorithms, choose, explain
 from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import DIRECTIONS
@@ -27,6 +27,15 @@ def variant_in_force():
     before = config.conv_variant()
     yield
     config.set_conv_variant(before)
+
+
+def test_a_former_name_warns_and_works():
+    with pytest.warns(FutureWarning, match="'reindex' is called 'exchanged_strides' now"):
+        assert choose(P, "backward_weights", "reindex").algorithm == "exchanged_strides"
+    for given in ("reindex", {"backward_weights": "reindex"}):
+        with pytest.warns(FutureWarning, match="exchanged_strides"):
+            found = ops.Conv(algorithm=given).algorithm
+        assert found in ("exchanged_strides", (("backward_weights", "exchanged_strides"),))
 
 
 def test_derived_sizes():
