@@ -36,6 +36,11 @@ class Options:
             raise ValueError("bucket_size: expected MiB with shard, whose shards stay where they are, got 'tune'")
 
     @property
+    def releases(self) -> bool:
+        """Whether a process gives the memory of gradients back that others have the sums of."""
+        return self.shard == "gradients"
+
+    @property
     def bucket_bytes(self) -> int:
         """Of a bucket, at first where it is tuned."""
         return int((DEFAULT_BUCKET if isinstance(self.bucket_size, str) else self.bucket_size) * _MIB)

@@ -158,20 +158,21 @@ class Memory(callbacks.History):
 
     def on_epoch_end(self, epoch, logs=None):
         slots = self.model.optimizer._pydt_slots
-        arrays = [*slots.flat.values(), slots.store.gradients]
+        made = [variable.host_array for variable in self.model.optimizer._pydt_added]
+        arrays = [*slots.flat.values(), *(array for array in made if array.ndim > 1), slots.store.gradients]
         self.part = sum(map(resident, arrays)) / sum(array.nbytes for array in arrays)
 
 
-def part_in_memory():
+def part_in_memory(optimizer):
     distribution.set_distribution(distribution.DataParallel(bucket_size=0.5, shard="gradients", shared_memory=False))
     inputs = x = keras.Input((16,))
     for _ in range(12):
         x = layers.Dense(512, activation="tanh")(x)
     model = keras.Model(inputs, layers.Dense(2)(x))
-    model.compile("adam", "mse")
+    model.compile(optimizer, "mse")
     noted = Memory()
     model.fit(np.ones((12, 16)), np.ones((12, 2)), 4, 1, 0, callbacks=[noted])
-    assert model.optimizer.variables[2].numpy().all()
+    assert model.optimizer.variables[3].numpy().all()
     return noted.part
 
 
@@ -199,4 +200,4 @@ def main(folder, *resumes):
         with open(f"{folder}/{way}.{rank}.json", "w") as file:
             json.dump(told, file)
     with open(f"{folder}/memory.{rank}.json", "w") as file:
-        json.dump(part_in_memory(), file)
+        json.dump({name: part_in_memory(name) for name in ("adam", "schedulefreeadamw")}, file)

@@ -153,7 +153,9 @@ def test_what_cannot_be_sharded_says_so(outcomes):
 @on_ranks
 def test_state_of_a_rank_takes_its_part(outcomes):
     for rank in range(RANKS):
-        assert 0.3 < json.loads((outcomes[1] / f"memory.{rank}.json").read_text()) < 0.37
+        parts = json.loads((outcomes[1] / f"memory.{rank}.json").read_text())
+        assert 0.3 < parts["adam"] < 0.37
+        assert 0.25 < parts["schedulefreeadamw"] < 0.39  # three or four of eleven large variables
 
 
 @on_ranks

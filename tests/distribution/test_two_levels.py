@@ -52,6 +52,6 @@ def test_the_way_is_told_with_what_the_links_alone_take(outcomes):
     assert told["doctor"] == told["measured"]  # they measure once
     for way, (_, lanes) in two_levels.WAYS.items():
         lanes = lanes or told[way].partition(" of each")[0].split()[-1]
-        begin = f"on each of 2 hosts in memory that its ranks see, between hosts sent by {lanes} of each: 1 MiB by "
+        begin = f"on each of 2 hosts in memory that its ranks see, between hosts sent by {lanes} of each: 1 MiB takes "
         assert told[way].startswith(begin)
         assert "the links alone" in told[way]

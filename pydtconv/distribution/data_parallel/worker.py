@@ -122,10 +122,15 @@ class Worker(JointResults):
             pieces = WholeVariables(store, options.bucket_bytes, self.size)
         elif sharded:
             pieces = partial(equal_pieces, count=self.size)
-        releases = options.shard == "gradients"
-        backend = self._backends.of(memory)
         reduction = Reduction(
-            store, self.large, backend, options.bucket_bytes, options.overlap, pieces, releases, options.check_gradients
+            store,
+            self.large,
+            self._backends.of(memory),
+            options.bucket_bytes,
+            options.overlap,
+            pieces,
+            options.releases,
+            options.check_gradients,
         )
         if sharded:
             return ShardedStep(reduction, self.accumulation, self.small, optimizer)

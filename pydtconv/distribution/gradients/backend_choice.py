@@ -53,7 +53,7 @@ class BackendChoice:
         memory.generation += 1
         if hosts is None or self.levels is None:
             return SharedMemoryAllReduce(shared, self.world.rank)
-        return TwoLevelAllReduce(shared, hosts, self.levels.lanes, releases=self.options.shard == "gradients")
+        return TwoLevelAllReduce(shared, hosts, self.levels.lanes, self.options.releases)
 
     def _rows(self, store: Any) -> SharedRows | None:
         small = self.channels.small

@@ -35,10 +35,11 @@ class TwoLevels:
         return min(self.seconds, key=lambda lanes: self.seconds[lanes])
 
     def __str__(self) -> str:
-        ways = [f"{lanes} rank{'s' * (lanes > 1)} each {1e3 * s:.2f} ms" for lanes, s in self.seconds.items()]
+        others = [f" (by {n}: {1e3 * s:.2f} ms)" for n, s in self.seconds.items() if n != self.lanes]
         return (
             f"on each of {self.hosts} hosts in memory that its ranks see, between hosts sent by {self.lanes} of each: "
-            f"1 MiB by {', by '.join(ways)}, the links alone {1e3 * self.link:.2f} ms"
+            f"1 MiB takes {1e3 * self.seconds[self.lanes]:.2f} ms{''.join(others)}, the links alone "
+            f"{1e3 * self.link:.2f} ms"
         )
 
 
