@@ -13,6 +13,8 @@ from types import TracebackType
 
 #: microseconds for which a quota is given: short, since messages of a process that has used it up wait
 _PERIOD = 10_000
+#: microseconds of the smallest quota that the system takes
+_LEAST = 1_000
 
 
 class Quotas:
@@ -23,19 +25,30 @@ class Quotas:
         self.part = part
 
     def __enter__(self) -> Quotas:
-        quota = int(self.part * _PERIOD)
-        for path in self.paths:
-            path.mkdir()
-            if (path / "cpu.max").exists():
-                (path / "cpu.max").write_text(f"{quota} {_PERIOD}")
-            else:
-                (path / "cpu.cfs_period_us").write_text(str(_PERIOD))
-                (path / "cpu.cfs_quota_us").write_text(str(quota))
+        try:
+            self._make()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _make(self) -> None:
+        period = max(_PERIOD, int(_LEAST / self.part) + 1)
+        quota = int(self.part * period)
+        for path in self.paths:
+            path.mkdir()
+            if (path / "cpu.max").exists():
+                (path / "cpu.max").write_text(f"{quota} {period}")
+            else:
+                (path / "cpu.cfs_period_us").write_text(str(period))
+                (path / "cpu.cfs_quota_us").write_text(str(quota))
+
+    def _end(self) -> None:
         for path in self.paths:
             for _ in range(100):  # until the processes are gone
                 try:

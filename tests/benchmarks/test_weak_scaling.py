@@ -45,17 +45,18 @@ def test_what_cannot_be_measured_is_refused(words, monkeypatch, capsys):
     assert words[0] in capsys.readouterr().err
 
 
-def test_a_process_has_its_part_of_a_core():
+@pytest.mark.parametrize("part", [0.2, 0.05])
+def test_a_process_has_its_part_of_a_core(part):
     reason = quotas.missing()
     if reason:
         pytest.skip(reason)
     code = "import sys, time; sys.stdin.readline(); start = time.time()\n"
     code += "while time.time() < start + 0.5: pass\nprint(time.process_time())"
     pipe = subprocess.PIPE
-    with quotas.Quotas(1, 0.2) as quota:
+    with quotas.Quotas(1, part) as quota:
         with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=pipe, stdout=pipe, text=True) as process:
             quotas.place(quota.paths[0], 1, process.pid)
             assert len(os.sched_getaffinity(process.pid)) == 1
             taken, _ = process.communicate("\n")
-        assert float(taken) < 0.5 * 0.2 + 0.1
+        assert float(taken) < 0.5 * part + 0.1
     assert not quota.paths[0].exists()
