@@ -91,6 +91,8 @@ def _resuming(args: Any, words: list[str]) -> list[str]:
         parsed = build_parser().parse_args(words)
     except UsageError as error:
         raise CommandError(error.text) from None
+    if args.job == "run" and parsed.script == "-":
+        raise CommandError("run: expected a file, which a restart reads again, got '-', the standard input")
     if args.job == "run":
         return words
     if args.restarts and parsed.checkpoint is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pydtconv.graph.schedule.steps import Step
 from pydtconv.ops.base import Spec
 from pydtconv.profiling.profile import Timing
+from pydtconv.profiling.trace import COMMUNICATION, DATA, HOST, READS, STEP, WAIT, WRITES, Trace
 from pydtconv.profiling.work import bytes_of, cost_of
 
 Part = tuple[int, str]  # index of the plan's step, part of its pass
@@ -19,14 +20,15 @@ class Record:
 
     number: of the step, from 1.  batch_size, total: samples of this process and of all.  data: loading of its batch.
     communication, waits: of several processes.  transfers: to and from a scratch file, and whether they wrote.
+    What is loaded and communicated before the step, since the last one, counts, too.
     """
 
-    number: int
-    batch_size: int
-    total: int
-    data: list[tuple[int, int]]
-    start: int
+    number: int = 0
+    batch_size: int = 0
+    total: int = 0
+    start: int = 0
     stop: int = 0
+    data: list[tuple[int, int]] = field(default_factory=list)
     steps: dict[int, Step] = field(default_factory=dict)
     parts: dict[Part, tuple[int, int]] = field(default_factory=dict)
     outside: list[tuple[str, int, int]] = field(default_factory=list)
@@ -34,6 +36,20 @@ class Record:
     waits: list[tuple[str, int, int]] = field(default_factory=list)
     gradients: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     transfers: list[tuple[str, int, int, bool]] = field(default_factory=list)
+
+    def draw(self, trace: Trace) -> None:
+        """Adds its spans to a time line."""
+        trace.add(f"step {self.number}", self.start, self.stop, STEP, samples=self.batch_size)
+        for (index, part), (start, stop) in self.parts.items():
+            node = self.steps[index].node
+            trace.add(f"{node.name} {part}", start, stop, kind=node.op.name, index=index)
+        data = [("next batch", start, stop) for start, stop in self.data]
+        spans = {DATA: data, HOST: self.outside, COMMUNICATION: self.communication, WAIT: self.waits}
+        for track, found in spans.items():
+            for name, start, stop in found:
+                trace.add(name, start, stop, track)
+        for name, start, stop, wrote in self.transfers:
+            trace.add(name, start, stop, WRITES if wrote else READS)
 
     @property
     def seconds(self) -> float:

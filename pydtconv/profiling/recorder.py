@@ -14,7 +14,7 @@ from pydtconv.callbacks.callback import Callback, Logs
 from pydtconv.graph.schedule.steps import RecomputeStep, Step
 from pydtconv.profiling.profile import Profile, Timing
 from pydtconv.profiling.record import Record, median, outside_of, reductions_of, timing_of
-from pydtconv.profiling.trace import COMMUNICATION, DATA, HOST, READS, STEP, WAIT, WRITES, Trace, check_path
+from pydtconv.profiling.trace import Trace, check_path
 from pydtconv.profiling.work import update_bytes
 from pydtconv.support.machine import cpu_name
 
@@ -57,9 +57,9 @@ class Profiler(Callback):
         self._replaced: list[tuple[Any, str]] = []
         self._records: list[Record] = []
         self._skipped: list[Record] = []  # the last one, while there is no other
-        self._loaded: list[tuple[int, int]] = []
         self._seen: Counter[int] = Counter()
-        self._record: Record | None = None
+        self._record: Record | None = None  # of the step that runs
+        self._next = Record()  # of the one after it
         self._started = self._part_started = self._index = self._base = self._count = 0
         self._again = False
         self._given = model
@@ -132,8 +132,9 @@ class Profiler(Callback):
             if kind != "train":
                 return call(kind, batch, *arguments)
             self._count, self._base = self._count + 1, 0
-            self._record = Record(self._count, batch.size, batch.total, self._loaded, _now())
-            self._loaded = []
+            record, self._next = self._next, Record()
+            record.number, record.batch_size, record.total = self._count, batch.size, batch.total
+            record.start, self._record = _now(), record
             result = call(kind, batch, *arguments)
             self._finish()
             return result
@@ -144,7 +145,7 @@ class Profiler(Callback):
         def next_batch() -> Any:
             start = _now()
             batch = call()
-            self._loaded.append((start, _now()))
+            self._next.data.append((start, _now()))
             return batch
 
         return next_batch
@@ -187,16 +188,16 @@ class Profiler(Callback):
             self._record.gradients.setdefault(self._index, []).append((part.start, part.stop))
 
     def communicated(self, what: str, start: int, stop: int) -> None:
-        if self._record is not None:
-            self._record.communication.append((what, start, stop))
+        (self._record or self._next).communication.append((what, start, stop))  # another thread may say so
 
     def waited(self, what: str, start: int, stop: int) -> None:
         if self._record is not None:
             self._record.waits.append((what, start, stop))
 
     def _transferred(self, name: str, start: int, stop: int, wrote: bool) -> None:
-        if self._record is not None:
-            self._record.transfers.append((name, start, stop, wrote))
+        record = self._record  # another thread may say so
+        if record is not None:
+            record.transfers.append((name, start, stop, wrote))
 
     def _finish(self) -> None:
         record, self._record = self._record, None
@@ -220,17 +221,7 @@ class Profiler(Callback):
     def _keep(self, record: Record) -> None:
         self._records.append(record)
         self._skipped = []
-        self.trace.add(f"step {record.number}", record.start, record.stop, STEP, samples=record.batch_size)
-        for start, stop in record.data:
-            self.trace.add("next batch", start, stop, DATA)
-        for (index, part), (start, stop) in record.parts.items():
-            step = record.steps[index]
-            self.trace.add(f"{step.node.name} {part}", start, stop, kind=step.node.op.name, index=index)
-        for track, spans in ((HOST, record.outside), (COMMUNICATION, record.communication), (WAIT, record.waits)):
-            for name, start, stop in spans:
-                self.trace.add(name, start, stop, track)
-        for name, start, stop, wrote in record.transfers:
-            self.trace.add(name, start, stop, WRITES if wrote else READS)
+        record.draw(self.trace)
 
     # --- what it found ---------------------------------------------------------------------------------------------
     @property

@@ -91,6 +91,7 @@ def test_hosts_that_are_gone_are_left_out(launch, tmp_path):
         (["-n", "2", *TRAIN, "--epoch", "3"], "unknown option '--epoch'"),
         (["-n", "0", *TRAIN], "-n/--ranks: expected an integer of 1 or more"),
         (["-n", "2", "plan"], "unknown value of"),
+        (["-n", "2", "run", "-"], "run: expected a file"),
         (["-n", "2", "--min-ranks", "1", "run", "x.py"], "--min-ranks: expected --hosts FILE with it"),
         (["--hosts", "hosts", "--min-ranks", "9", "run", "x.py"], "--min-ranks: expected at most the 5 ranks"),
         (["--hosts", "hosts", "-n", "6", "run", "x.py"], "-n 6: expected at most the 5 ranks of --hosts"),
