@@ -56,8 +56,8 @@ def _checked_out(out: NDArray, shape: tuple[int, int], dtypes: set[str]) -> None
 
 
 def _check_ways(ways: Any, mixed: bool) -> None:
-    four = isinstance(ways, (tuple, list)) and len(ways) == 4 and all(isinstance(each, int) for each in ways)
-    if not four or min(ways) < 1 or prod(ways) > config.MOST_THREADS:
+    whole = isinstance(ways, (tuple, list)) and all(isinstance(each, (int, np.integer)) for each in ways)
+    if not whole or len(ways) != 4 or min(ways) < 1 or prod(map(int, ways)) > config.MOST_THREADS:
         most = config.MOST_THREADS
         raise ValueError(f"gemm: ways must be threads of jc, ic, jr and ir, 1 to {most} in all, got {ways!r}")
     if mixed:

@@ -50,7 +50,8 @@ def add_arguments(parser: Parser) -> None:
     group.add_argument(
         "--offload",
         metavar="FOLDER",
-        help="write tensors here between forward and backward, to stay within it; on a GPU 'host', pinned memory",
+        help="write tensors here between forward and backward, to stay within it; on a GPU 'host', pinned memory; "
+        "layerwise:FOLDER: all of them, without a schedule",
     )
     group.add_argument(
         "--tune",

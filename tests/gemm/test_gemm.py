@@ -275,7 +275,7 @@ def test_the_threads_of_each_loop_change_no_bit(ways, dtype, threads):
     for m, n, k in [*sizes, (40, row.nc + 1, 1100), (3, 200, 40)]:
         a, b, c = random((m, k), dtype, 1), random((k, n), dtype, 2), random((m, n), dtype, 3)
         want = gemm(a, b, c.copy(), 0.5, -2, ways=(1, 1, 1, 1))
-        got = gemm(a, b, c.copy(), 0.5, -2, ways=ways)
+        got = gemm(a, b, c.copy(), 0.5, -2, ways=list(np.array(ways)))
         assert np.array_equal(got, want), (m, n, k)
         assert error(gemm(a, b, ways=ways), a, b) < TOLERANCE[dtype], (m, n, k)
         if m > row.mr + 1 and k > 100:  # no thin matrix

@@ -32,6 +32,21 @@ def test_picture_is_written(tmp_path) -> None:
     assert path.read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(("variant", "options"), [("AUTO", {"algorithm": {"backward_weights": "rdx"}}), ("RDX", {})])
+def test_the_image_that_rdx_gathers_is_counted(variant, options) -> None:
+    """Placed ahead, or allocated in the call: nine times the image of 8 x 56 x 56 x 16 float32, for 3x3 filters."""
+
+    def peak(variant, **options) -> int:
+        image = keras.Input((56, 56, 16))
+        y = layers.Conv2D(16, 3, padding="same", **options)(layers.Conv2D(16, 3, padding="same", **options)(image))
+        model = keras.Model(image, layers.GlobalAveragePooling2D()(y))
+        model.compile("sgd", "mse")
+        return model.plan(8, variant=variant).peak_bytes
+
+    gathered = 9 * 8 * 56 * 56 * 16 * 4
+    assert 0.9 * gathered < peak(variant, **options) - peak("CGT+DG+PM") < 1.2 * gathered
+
+
 def test_peak_step_holds_the_most_and_the_arena_holds_that() -> None:
     plan = plan_of("dense")
     live = plan.live_bytes()
