@@ -73,10 +73,11 @@ def way_of_gradients(world: World) -> tuple[str, str | None]:
     """
     here = channels(world)
     try:
-        try:
-            shared_rows(here.small, 1, "float32")
-        except SeveralHostsError as reason:
-            return str(two_levels(here)) if here.hosts.several else f"sent as messages: {reason}", None
+        if here.hosts.several:
+            return str(two_levels(here)), None
+        shared_rows(here.small, 1, "float32")
+    except SeveralHostsError as reason:
+        return f"sent as messages: {reason}", None
     except NotSharedError as reason:
         return f"sent as messages: {reason}", f"{reason}: gradients are sent as messages, which is slower on one host"
     free = shutil.disk_usage(FOLDER).free >> 20

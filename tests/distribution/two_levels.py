@@ -22,6 +22,8 @@ WAYS = {
     "two": ({"overlap": False}, 2),
     "optimizer": ({"shard": "optimizer"}, 2),
     "gradients": ({"shard": "gradients"}, 1),
+    "bfloat16": ({"wire": "bfloat16"}, 2),
+    "optimizer, bfloat16": ({"wire": "bfloat16", "shard": "optimizer"}, 1),
 }
 RUNS = {
     "adam": lambda: shards.trained(optimizers.Adam(0.01)),

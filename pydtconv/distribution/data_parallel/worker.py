@@ -190,7 +190,7 @@ class Worker(JointResults):
         assert optimizer is not None
         gradients = self._step_of(memory, memory.store, optimizer)
         self._stepped = ref(gradients)
-        self.way_of_gradients = str(self._backends.levels or gradients.reduction.backend)
+        self.way_of_gradients = str(gradients.reduction.backend)
         gradients.begin(optimizer, memory.keeps_gradients, training.is_read, batch.size, batch.total)
         self._averages = self._averages_of(step.executor)
         plan, portion = step.executor.plan, batch.size / batch.total

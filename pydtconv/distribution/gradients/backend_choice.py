@@ -41,30 +41,30 @@ class BackendChoice:
         Warns once, on rank 0, where processes of a host cannot share them.
         """
         store = memory.store
-        if self.options.wire == "bfloat16":
-            return Bfloat16AllReduce(self.channels.large, self.channels.gathered)
         if self.options.shared_memory and store not in self._shared:
             self._shared[store] = self._rows(store)
-        shared = self._shared.get(store)
+        shared, narrow = self._shared.get(store), self.options.wire == "bfloat16"
         if shared is None:
-            return MpiAllReduce(self.channels.large, self.channels.gathered)
+            kind = Bfloat16AllReduce if narrow else MpiAllReduce
+            return kind(self.channels.large, self.channels.gathered)
         hosts = self.channels.hosts if self.levels else None
         store.gradients = shared.rows[self.world.rank if hosts is None else hosts.number]
         memory.generation += 1
         if hosts is None or self.levels is None:
             return SharedMemoryAllReduce(shared, self.world.rank)
-        return TwoLevelAllReduce(shared, hosts, self.levels.lanes, self.options.releases)
+        backend = TwoLevelAllReduce(shared, hosts, self.levels.lanes, self.options.releases, narrow)
+        backend.told = f"{self.levels}{'; sent as bfloat16' * narrow}"
+        return backend
 
     def _rows(self, store: Any) -> SharedRows | None:
-        small = self.channels.small
+        hosts, small = self.channels.hosts, self.channels.small
         try:
-            try:
-                return shared_rows(small, store.size, store.dtype)
-            except SeveralHostsError:
-                if not self.channels.hosts.several:
-                    return None
-            self.levels = two_levels(self.channels)
-            return rows_of_hosts(self.channels.hosts, small, store.size, store.dtype)
+            if hosts.several:
+                self.levels = two_levels(self.channels)
+                return rows_of_hosts(hosts, small, store.size, store.dtype)
+            return None if self.options.wire == "bfloat16" else shared_rows(small, store.size, store.dtype)
+        except SeveralHostsError:
+            return None
         except NotSharedError as error:
             if self.world.rank == 0 and not self._told:
                 needed = f"{store.gradients.nbytes * self.world.size / 2**20:.1f} MiB are needed there"

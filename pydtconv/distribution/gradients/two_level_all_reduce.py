@@ -35,17 +35,21 @@ class TwoLevelAllReduce(SharedMemoryAllReduce):
     """memory: rows of this host's ranks.  lanes: how many of them talk to other hosts, `hosts.lanes` at most.
 
     releases: weights that are gathered by way of the rows of gradients take no memory there afterwards.
+    narrow: sums of gradients travel between hosts as bfloat16.  told: all of this, for people.
     """
 
     sends = True
 
-    def __init__(self, memory: SharedRows, hosts: Hosts, lanes: int, releases: bool = False) -> None:
+    def __init__(
+        self, memory: SharedRows, hosts: Hosts, lanes: int, releases: bool = False, narrow: bool = False
+    ) -> None:
         super().__init__(memory, hosts.number)
-        self.hosts, self.lanes, self.releases = hosts, lanes, releases
+        self.hosts, self.lanes, self.releases, self.narrow = hosts, lanes, releases, narrow
         self.links = MpiAllReduce(hosts.across, hosts.across)
+        self.told = f"on each of {hosts.count} hosts in memory that its ranks see, between hosts as messages"
 
     def __str__(self) -> str:
-        return f"on each of {self.hosts.count} hosts in memory that its ranks see, between hosts as messages"
+        return self.told
 
     def begin(self, in_blocks: bool) -> Request | None:
         """Weights may still be gathered; that is over when all have read them, before backward."""
@@ -64,8 +68,8 @@ class TwoLevelAllReduce(SharedMemoryAllReduce):
         self._publish(READY, number)
         stages: list[Stage] = [
             (self._reached(READY, number), lambda: self._scatter(rows, groups, sent)),
-            (sent, lambda: self._gather(rows, groups, sent)),
-            (sent, lambda: self._publish(SUMMED, number)),
+            (sent, lambda: self._gather(rows, groups, sent, self.narrow)),
+            (sent, lambda: self._widen(rows, groups, sent, number)),
         ]
         return self._going([*stages, *self._taken(rows, lanes, number)])
 
@@ -101,7 +105,7 @@ class TwoLevelAllReduce(SharedMemoryAllReduce):
                 owner, piece = self.rank + i * self.lanes, group[self.hosts.host]
                 if self.rank < owner < len(rows):
                     kernels.sum_rows(rows[owner : owner + 1, piece], rows[self.rank, piece])
-            self._gather(rows, groups, sent)
+            self._gather(rows, groups, sent, narrow=False)
 
         def copy() -> None:
             for (_, owner), piece in zip(self.hosts.places, pieces, strict=True):
@@ -141,17 +145,44 @@ class TwoLevelAllReduce(SharedMemoryAllReduce):
         own = rows[self.rank]
         for piece in (piece for group in groups for piece in group):
             kernels.sum_rows(rows[:, piece], own[piece])
-        sent.requests = [PieceSum(self.links, own, group, own[span(group)]) for group in groups]
+        sent.requests = []
+        for group in groups:
+            part = own[span(group)]
+            sent.requests.append(PieceSum(self.links, own, group, _narrow(part) if self.narrow else part))
 
-    def _gather(self, rows: np.ndarray, groups: Sequence[_Group], sent: _All) -> None:
-        sent.requests = [gathered(self.hosts.across, rows[self.rank], group) for group in groups]
+    def _gather(self, rows: np.ndarray, groups: Sequence[_Group], sent: _All, narrow: bool) -> None:
+        """Starts to give all hosts what each has of its pieces.  narrow: which are bfloat16 by now."""
+        own, across = rows[self.rank], self.hosts.across
+        if not narrow:
+            sent.requests = [gathered(across, own, group) for group in groups]
+            return
+        sent.narrow = [_narrow(own[span(group)]) for group in groups]
+        sent.requests = []
+        for group, array in zip(groups, sent.narrow, strict=True):
+            first = span(group).start
+            sent.requests.append(gathered(across, array, [slice(p.start - first, p.stop - first) for p in group]))
+
+    def _widen(self, rows: np.ndarray, groups: Sequence[_Group], sent: _All, number: int) -> None:
+        """After `_gather`: sums of all hosts are there."""
+        for group, array in zip(groups, sent.narrow, strict=self.narrow):
+            kernels.from_bfloat16(array, rows[self.rank, span(group)])
+        sent.narrow = []
+        self._publish(SUMMED, number)
+
+
+def _narrow(numbers: np.ndarray) -> np.ndarray:
+    """As bfloat16."""
+    array = np.empty(numbers.size, np.uint16)
+    kernels.to_bfloat16(numbers, array)
+    return array
 
 
 class _All:
-    """Done when all of its requests are."""
+    """Done when all of its requests are.  narrow: what they receive where that is bfloat16."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.narrow: list[np.ndarray] = []
 
     def Test(self) -> bool:
         self.requests = [request for request in self.requests if not request.Test()]
