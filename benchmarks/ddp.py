@@ -11,7 +11,8 @@ send buffers; ours has its defaults.  Columns, of ours and of the peer:
 - reduce: seconds in which the reductions of a step are made where nobody computes.
 - hidden %: 1 - (step - alone) / reduce.  No more can be hidden than what backward takes, so that the faster side may
   hide less.
-- sent: MB that a rank sends in a step, as the system counts them.
+- sent: MB that a rank sends in a step, as the system counts them.  link: seconds in which the link carries them: no
+  step of either side is shorter.
 - reductions: of an update by the gradients of four batches, by the bytes that it sends: 1 where these are reduced once.
 
 Needs root; see benchmarks/hosts.
@@ -38,7 +39,7 @@ SIDES = {"ours": "ours", "ddp": "DDP"}
 
 def measured(model: str, ranks: int, caps: list[float], options: argparse.Namespace) -> list[dict[str, Any]]:
     """What rank 0 of so many hosts prints: of each link."""
-    chosen = {name: getattr(options, name) for name in ("batch", "turns", "seconds", "links")}
+    chosen = {name: getattr(options, name) for name in ("batch", "turns", "seconds", "links", "half")}
     with Hosts(ranks, Network.parse(options.links[0])) as hosts:
         words = chosen | {"model": model, "address": hosts.addresses[0], "switch": hosts.links, "caps": caps}
         env = os.environ | {"GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1"}
@@ -59,7 +60,10 @@ def figures(found: dict[str, Any], images: int) -> Row:
         row[f"{label} hidden %"] = 100 * (1 - (each["step s"] - each["alone s"]) / each["reduce s"])
         row[f"{label} sent MB"] = each["step MB"]
         row[f"{label} reductions"] = each["update MB"] / each["step MB"]
-    return row | {"cap MiB": found["cap"], "peer": found["peer"]}
+    sent = max(found[side]["step MB"] for side in SIDES)
+    return row | {
+        "link s": 1e6 * sent * Network.parse(found["link"]).beta, "cap MiB": found["cap"], "peer": found["peer"]
+    }  # fmt: skip
 
 
 def parse() -> argparse.Namespace:
@@ -74,6 +78,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--turns", type=int, default=5, help="turns of each side, at most (default: 5)")
     parser.add_argument("--seconds", type=float, default=10, help="in which turns begin, after two (default: 10)")
+    parser.add_argument("--half", action="store_true", help="both sides send 16 bits: ours bfloat16, the peer float16")
+    parser.add_argument("--name", default="ddp", help="of the files in benchmarks/results/")
     parser.add_argument(
         "--caps", nargs="+", type=float, default=[4.0, 25.0], help="MiB of the peer's buckets that are tried"
     )
@@ -99,13 +105,19 @@ def main() -> None:
             images = options.batch * ranks
             for found in measured(model, ranks, caps, options):
                 caps = [found["cap"]]
-                row: Row = {"model": model, "ranks": ranks, "link": found["link"], "batch": images}
+                row: Row = {
+                    "model": model,
+                    "ranks": ranks,
+                    "link": found["link"],
+                    "bits": 16 if options.half else 32,
+                    "batch": images,
+                }
                 rows.append(row | figures(found, images))
                 report.print_table(f"{model}, {ranks} ranks, {found['link']}; caps {found['tried']}", rows[-1:])
-            print(report.write_csv("ddp", rows), flush=True)
+            print(report.write_csv(options.name, rows), flush=True)
     labels = [f"{row['model']}, {row['ranks']} ranks, {str(row['link']).split(':')[0]}" for row in rows]
     series = {f"{name} hidden": [float(str(row[f"{name} hidden %"])) for row in rows] for name in SIDES.values()}
-    print(report.plot_bars("ddp", "share of the communication that is hidden", labels, series, "%"))
+    print(report.plot_bars(options.name, "share of the communication that is hidden", labels, series, "%"))
 
 
 if __name__ == "__main__":

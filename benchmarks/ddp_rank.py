@@ -41,7 +41,7 @@ class Side(Protocol):
 class Ours:
     """Training with pydtconv."""
 
-    def __init__(self, here: World, case: Case) -> None:
+    def __init__(self, here: World, case: Case, half: bool) -> None:
         self.here = here
         rng = np.random.default_rng(0)
         self.x = rng.standard_normal((case.batch * here.size, *case.input_shape), np.float32)
@@ -50,7 +50,7 @@ class Ours:
         self.model = compiled(case)
         self.memory = self.model._pydt_training.memory
         self.memory.keeps_gradients = True
-        distribution.set_distribution(distribution.DataParallel())
+        distribution.set_distribution(distribution.DataParallel(wire="bfloat16" if half else "float32"))
         worker = replica.current()
         assert isinstance(worker, Worker)
         self.worker = worker
@@ -66,7 +66,7 @@ class Ours:
     def reduce(self) -> None:
         store = self.memory.store
         assert store is not None
-        reduction = self.worker._reductions[store]
+        reduction = self.worker._steps[store].reduction
         reduction.begin(True)
         for variable in store.variables:
             reduction.gradient_ready(store.slice_of(variable))
@@ -148,13 +148,13 @@ def main() -> None:
 
     torch_ddp.join(options.address, here.rank, here.size)
     case = Case(options.model, 32, options.batch)
-    ours = Ours(here, case)
+    ours = Ours(here, case, options.half)
     updates = {"ours": ours.accumulated(case)}
     ours.step()
     description = describe(ours.model)
 
     def peer(cap: float, **more: bool) -> torch_ddp.Training:
-        training = torch_ddp.Training(description, case.batch, cap, **more)
+        training = torch_ddp.Training(description, case.batch, cap, options.half, **more)
         training.step()  # finds the order of buckets
         return training
 

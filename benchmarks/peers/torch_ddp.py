@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import distributed, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.peers.torch_networks import Network
@@ -25,9 +26,11 @@ def join(address: str, rank: int, ranks: int) -> None:
 
 
 class Training:
-    """A network of one image size, and random images of this rank.  cap: MiB of a bucket."""
+    """A network of one image size, and random images of this rank.  cap: MiB of a bucket.  half: sends float16."""
 
-    def __init__(self, description: dict[str, Any], batch: int, cap: float, accumulates: bool = False) -> None:
+    def __init__(
+        self, description: dict[str, Any], batch: int, cap: float, half: bool, accumulates: bool = False
+    ) -> None:
         torch.manual_seed(0)
         self._description = description
         *spatial, channels = description["layers"][0]["config"]["batch_shape"][1:]
@@ -43,6 +46,9 @@ class Training:
             gradient_as_bucket_view=True,
             static_graph=not accumulates,  # which cannot leave out reductions
         )
+        self._wire = torch.float16 if half else torch.float32
+        if half:  # that for bfloat16 needs GPUs
+            self.model.register_comm_hook(None, fp16_compress_hook)
 
     def _made(self) -> tuple[nn.Module, torch.optim.Optimizer]:
         model = Network(self._description).train()
@@ -70,7 +76,7 @@ class Training:
         """All reductions of a step, and nothing else."""
         data = self.model._get_ddp_logging_data()
         sizes = str(data.get("rebuilt_bucket_sizes") or data["bucket_sizes"]).split(",")
-        buckets = [torch.zeros(int(size) // 4) for size in sizes]
+        buckets = [torch.zeros(int(size) // 4, dtype=self._wire) for size in sizes]
         for work in [distributed.all_reduce(bucket, async_op=True) for bucket in buckets]:
             work.wait()
 
