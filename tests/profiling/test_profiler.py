@@ -76,7 +76,7 @@ def test_the_same_numbers_are_trained_and_nothing_stays_behind():
         memory = model._pydt_steps.memory
         assert not memory.hooks
         assert memory.state.part_done is None
-        assert not {"_pydt_train_batch", "_pydt_apply_gradients", "_pydt_note"} & (set(vars(model)) - before)
+        assert not {"_pydt_step", "_pydt_apply_gradients", "_pydt_note"} & (set(vars(model)) - before)
         results.append(model.get_weights())
     for plain, watched in zip(*results, strict=True):
         np.testing.assert_array_equal(plain, watched)
