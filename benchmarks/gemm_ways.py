@@ -57,7 +57,7 @@ def run(
     dtypes: Sequence[str], threads: Sequence[int], shapes: Sequence[tuple[str, int, int, int]], seconds: float
 ) -> None:
     rows = [row for dtype in dtypes for number in threads for row in rows_of(dtype, number, shapes, seconds)]
-    report.print_table("Threads of loops jc x ic x jr x ir, beside the division by sizes", rows)
+    report.print_table("Threads of loops jc x ic x jr x ir, relative to the division by sizes", rows)
     print(report.write_csv("gemm_ways", rows))
 
 

@@ -1,6 +1,8 @@
 """The problem's derived sizes, and the choice of an algorithm: explicit, by variant, by ranking."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +67,20 @@ def test_variants(name):
     assert tuple(choose(P, direction).algorithm for direction in DIRECTIONS) == PAPER[name][:3]
     assert VARIANTS[name].persistent is PAPER[name][3]
     assert choose(P, "forward").why == f"variant {name}"
+
+
+def test_the_table_of_variants_is_that_of_the_guide():
+    page = Path(__file__).parent.parent.parent / "docs" / "how" / "choice.md"
+    if not page.exists():
+        pytest.skip("needs the pages of a checkout")
+    rows = [re.findall(r"[\w+]+(?: [a-z]+)?", line) for line in page.read_text().splitlines()]
+    told = {row[0]: row[1:] for row in rows if len(row) == 5 and row[0] in VARIANTS}
+    want = {
+        name: [*(row.algorithm(each) or "auto" for each in DIRECTIONS), "ahead" if row.persistent else "in calls"]
+        for name, row in VARIANTS.items()
+    }
+    assert told == want
+    assert list(VARIANTS) == list(config.CONV_VARIANTS)
 
 
 def test_auto_takes_the_first_of_the_ranking():
