@@ -55,10 +55,13 @@ def updating(optimizer: Any, variables: Sequence[Variable], memory: Memory) -> d
     if updates is not None and updates.sharers > 1 and any(variable.constraint for variable in variables):
         updates = _BY_ROWS  # each process would constrain what all have
     here, slots = replica.current(), () if optimizer is None else optimizer.all_slots()
-    whole = here.shard == "optimizer" and "gradient_accumulator" in slots
+    whole, part = here.shard == "optimizer" and "gradient_accumulator" in slots, 1 / (here.size if here.shard else 1)
+    if part < 1 and optimizer is not None and optimizer.goes_by_variable:  # one process has the largest one
+        sizes = [variable.host_array.nbytes for variable in variables]
+        part = max(part, max(sizes, default=0) / max(sum(sizes), 1))
     return {
-        "slots": whole + (len(slots) - whole) / (here.size if here.shard else 1),
+        "slots": whole + (len(slots) - whole) * part,
         "gradient_parts": here.size if here.shard == "gradients" else 1,
-        "state_bytes": 0 if optimizer is None else optimizer.state_bytes(variables) // (here.size if here.shard else 1),
+        "state_bytes": 0 if optimizer is None else int(optimizer.state_bytes(variables) * part),
         "updates": updates,
     }

@@ -61,6 +61,11 @@ def test_plans_know_of_shards(steps):
         largest = max(tensor.spec.nbytes for tensor in plan.gradient_order)
         kept = largest + (whole["gradients"] - largest) // 4
         assert found["gradients"] == (kept if shard == "gradients" else whole["gradients"])
+    for kind in optimizers.Lamb, optimizers.ScheduleFreeAdamW:  # whole variables
+        _, found = parts_of_plan(kind(), shard="optimizer")
+        _, plain = parts_of_plan(kind())
+        sizes = [np.prod(variable.shape) for variable in shards.network().trainable_variables]
+        assert found["optimizer slots"] == pytest.approx(plain["optimizer slots"] * max(sizes) / sum(sizes), abs=2)
     expected = "shard: expected an optimizer that updates each variable by itself, got"
     for own, told in (shards.Own(0.01), "one with an apply"), (OfAll(0.01), "'of_all/sum', which is of all"):
         with pytest.raises(NotImplementedError, match=f"{type(own).__name__}: {expected} {told}"):
