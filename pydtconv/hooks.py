@@ -79,6 +79,8 @@ compute = Hook("compute")
 recording_of = Hook("recording_of", lambda arrays: None)
 #: (): the graph in which operators that draw go, for each run to draw anew, as code is traced for many; else None
 graph_of_draws = Hook("graph_of_draws", lambda: None)
+#: (function, states, xs, steps, ...): a loop of the graph that is traced (graph/runtime/traced_loop.py); else None
+traced_loop = Hook("traced_loop", lambda *args, **kwargs: None)
 #: (array): the array as a tensor of the recording that is open here, else as it is
 recorded = Hook("recorded", _as_it_is)
 #: (array or float): what a function returns to the user, who may want another class of arrays than NumPy's

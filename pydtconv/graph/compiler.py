@@ -17,6 +17,7 @@ from pydtconv.graph.ir.graph import CompileOptions, Graph, Tensor, base_of
 from pydtconv.graph.memory.buffer_assignment import assign_offsets
 from pydtconv.graph.passes.algorithms import left_open
 from pydtconv.graph.passes.graph_pass import GraphPass, PassReport, run_passes
+from pydtconv.graph.passes.loops import kept_by_loops
 from pydtconv.graph.passes.order import PASSES
 from pydtconv.graph.plan import MemoryLimitError, Plan
 from pydtconv.graph.schedule.convolution_passes import passes_of
@@ -116,7 +117,7 @@ def _less_kept(graph: Graph, over: int) -> list[int]:
     """Bytes to keep where a plan is so many bytes over the limit: what is left without these, then none."""
     every = [each for kept in graph.kept.values() for each in kept]
     total = sum(each.spec.nbytes for each in every if not each.within_backward)
-    total += max((each.spec.nbytes for each in every if each.within_backward), default=0)
+    total += max((each.spec.nbytes for each in every if each.within_backward), default=0) + kept_by_loops(graph)
     return sorted({max(total - over, 0), 0}, reverse=True) if total else []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, tree
+from pydtconv.graph import traced_loop
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor, infer_outputs
@@ -107,10 +108,11 @@ class RNN(Layer):
     follow the output.  go_backwards: the last step is the first one, and outputs are in the order of the steps that are
     made.  stateful: each batch starts from the states that the one before has left; the batch size must be known.
     zero_output_for_mask: of masked steps, the outputs are 0, else that of the step before.  Masked steps leave states
-    as they are.  unroll makes no difference.
+    as they are.
 
-    Known cells (SimpleRNNCell, LSTMCell, GRUCell) run as one operator; others leave their steps in the graph one behind
-    the other, and so does dropout of states.
+    Known cells (SimpleRNNCell, LSTMCell, GRUCell) run as one operator.  So do others, and dropout of states: the step
+    has a plan of its own.  With unroll=True, and where Python code of a step asks for values, all steps are in the
+    graph, one behind the other.
     """
 
     carries_masks = True
@@ -296,13 +298,23 @@ def _step_by_step(
         factors = cell._pydt_state_factors(x[:, 0], training)
     if states is None:
         states = cell._pydt_first_states(x[:, 0]) if shared else initial_state_of(cell, n, layer.compute_dtype)
+
+    def step(states: list[Any], x: Any) -> tuple[list[Any], Any]:
+        if shared:
+            new = cell._pydt_step(x, states, factors)
+            return new, new[0]
+        y, new = call_cell(cell, x, states, training)
+        return new, y
+
+    if not layer.unroll:
+        backwards, zero = layer.go_backwards, layer.zero_output_for_mask
+        options = {"backwards": backwards, "aligned": False, "stacked": sequences, "mask": mask, "zero_output": zero}
+        found = traced_loop(step, states, x, steps, axis=1, **options)
+        if found is not None:
+            return found[1], found[0]
     output, outputs = None, []
     for t in reversed(range(steps)) if layer.go_backwards else range(steps):
-        if shared:
-            new = cell._pydt_step(x[:, t], states, factors)
-            y = new[0]
-        else:
-            y, new = call_cell(cell, x[:, t], states, training)
+        new, y = step(states, x[:, t])
         if mask is None:
             output, states = y, new
         else:

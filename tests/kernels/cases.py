@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.ops.base import Op
+from pydtconv.graph import Graph
+from pydtconv.graph.runtime.body import Body
+from pydtconv.ops.base import Op, Spec
+from pydtconv.ops.body_loop import Scan, VectorProduct
 from pydtconv.ops.moments import Moments
 from tests.ops.harness import away_from, normal
 
@@ -17,6 +21,7 @@ from tests.ops.harness import away_from, normal
 class Case:
     """An operator and its inputs.
 
+    of_dtype: the operator for a dtype of its inputs, where it is not the same for all.
     rtol: allowed in float32, relative to the largest value.  gradient: whether it has one.  exchanger: see RunState.
     """
 
@@ -25,6 +30,10 @@ class Case:
     rtol: float = 2e-5
     gradient: bool = True
     exchanger: Any = None
+    of_dtype: Callable[[str], Op] | None = None
+
+    def operator(self, dtype: str) -> Op:
+        return self.op if self.of_dtype is None else self.of_dtype(dtype)
 
 
 class Mirror:
@@ -49,6 +58,18 @@ class _Reflected:
     def wait(self):
         for (_, buffer), message in zip(self.receives, self.on_the_way, strict=True):
             buffer[...] = message
+
+
+def scan(dtype: str = "float64", steps: int = 3, **options: Any) -> Scan:
+    """h = tanh(x w + h), y = h x; x (2, steps, 4)."""
+    graph = Graph()
+    with graph:
+        shapes = {"x": (2, 4), "h": (2, 3), "w": (4, 3)}
+        x, h, w = (graph.input(name, Spec(shape, dtype)) for name, shape in shapes.items())
+        after = ops.tanh(ops.matmul(x, w) + h)
+        graph.outputs = {"h": after, "y": after * x[:, :3]}
+    options = {"sequences": 1, "states": 1, "axis": 1, "needs": (True,) * 3, "training": True, **options}
+    return Scan(Body(graph, 1, 1), steps, **options)
 
 
 IMAGE = normal(2, 5, 6, 3)
@@ -151,6 +172,8 @@ for _case in (
     Case(ops.Recurrence("lstm", sequences=True, backwards=True), (normal(2, 3, 16), normal(4, 16, seed=2))),
     Case(ops.Recurrence("gru", has_bias=True), (normal(2, 3, 12), normal(4, 12, seed=2), normal(12, seed=3))),
     Case(ops.Recurrence("gru_before", has_state=True), (normal(2, 3, 12), normal(4, 12, seed=2), normal(2, 4, seed=3))),
+    Case(scan(), (normal(2, 3, 4), normal(2, 3, seed=2), normal(4, 3, seed=3)), of_dtype=scan),
+    Case(VectorProduct(), (normal(2, 3), normal(2, 3, seed=2))),
     Case(ops.TableOp("arctan2"), (normal(3, 4), away_from(normal(4, seed=2), 0))),
     Case(ops.TableOp("cumsum", (("axis", 1), ("dtype", None))), (normal(3, 7),)),
     Case(ops.TableOp("median", (("axis", 0), ("keepdims", False))), (normal(5, 3),)),

@@ -16,6 +16,7 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.kernels.base import AlgorithmKernel, Keepable, Kernel, WindowKernel
 from pydtconv.kernels.lookup import find
 from pydtconv.ops.base import Op, Spec, is_image, outputs_of
+from pydtconv.ops.body_loop import Scan
 from pydtconv.ops.branches import check_none
 from pydtconv.ops.checks import read_as
 from pydtconv.ops.operators import Operators, equal
@@ -82,19 +83,22 @@ class Tensor(Operators):
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        """True, as of any object; but what a comparison gave has no value yet."""
-        if self.node is not None and self.node.op.name in _COMPARISONS:
+        """True, as of any object; but what a comparison gave has no value yet, nor has the number of a step."""
+        counts = self.graph.outer is not None and self.dtype not in dtypes.FLOATING
+        if counts or (self.node is not None and self.node.op.name in _COMPARISONS):
             raise TypeError(f"{self} has no truth value while code is traced: use ops.where")
         return True
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
-        return self.graph.add(op, inputs)
+        """Adds the op to its graph, or to the body of a loop in it that is being traced."""
+        graph = current_graph()
+        return (graph if graph is not None and graph.outer is not None else self.graph).add(op, inputs)
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name} shape={self.shape} dtype={self.dtype}>"
 
 
-def _is_weak(tensor: Tensor) -> bool:
+def is_weak(tensor: Tensor) -> bool:
     return tensor.weak or tensor.variable is not None or tensor.constant is not None
 
 
@@ -221,6 +225,8 @@ class Graph:
     #: whether it is thrown away after one run, as that of a call on arrays is
     runs_once = False
     thresholds = Thresholds()
+    #: of a loop's body, the graph around it (see body.py)
+    outer: Graph | None = None
     #: variables whose values Python code has read, which the plan then holds; None where no plan is kept
     read_values: list[Any] | None = None
 
@@ -350,12 +356,12 @@ class Graph:
             self._as_tensor(value, value.dtype.name if op.mixes_dtypes and isinstance(value, np.ndarray) else dtype, op)
             for value in inputs
         )
-        given = ["" if _is_weak(tensor) else tensor.dtype for tensor in tensors]
-        if any(tensor.dtype == dtypes.BFLOAT16 for tensor in tensors) and not isinstance(op, Cast):
-            wanted = read_as(op, [tensor.spec for tensor in tensors], list(map(_is_weak, tensors)))
+        given = ["" if is_weak(tensor) else tensor.dtype for tensor in tensors]
+        if any(tensor.dtype == dtypes.BFLOAT16 for tensor in tensors) and not isinstance(op, (Cast, Scan)):
+            wanted = read_as(op, [tensor.spec for tensor in tensors], list(map(is_weak, tensors)))
             tensors = tuple(map(self.cast, tensors, wanted))
         node = Node(self, op, tensors, "/".join(self._scopes))
-        if all(map(_is_weak, tensors)) and not isinstance(op, Cast) and not op.draws:
+        if all(map(is_weak, tensors)) and not isinstance(op, Cast) and not op.draws:
             for output in node.outputs:
                 output.weak = True
         self.nodes.append(node)

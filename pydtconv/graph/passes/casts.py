@@ -108,7 +108,12 @@ def _holds(wide: str, narrow: str) -> bool:
 
 
 def _narrow_inputs(graph: Graph) -> None:
-    """Makes inputs of floats bfloat16 that are read as nothing else; integers are rounded as such."""
+    """Makes inputs of floats bfloat16 that are read as nothing else; integers are rounded as such.
+
+    Those of a loop's body are arrays of the graph around.
+    """
+    if graph.outer is not None:
+        return
     readers, ends = consumers(graph), results(graph)
     for name, tensor in graph.inputs.items():
         casts = readers.get(tensor, [])

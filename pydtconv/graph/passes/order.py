@@ -31,6 +31,7 @@ from pydtconv.graph.passes.graph_pass import (
 )
 from pydtconv.graph.passes.kept_spectra import keep_spectra
 from pydtconv.graph.passes.kernels import find_kernels
+from pydtconv.graph.passes.loops import plan_loops
 from pydtconv.graph.passes.loss import fuse_loss
 from pydtconv.graph.passes.normalized_prologue import elide_normalization
 from pydtconv.graph.passes.normalized_results import normalize_results
@@ -229,6 +230,13 @@ PASSES: tuple[GraphPass, ...] = (
         leaves="`graph.kept`: convolutions that keep transforms of x for backward, or of dy in it",
         after=("algorithms",),
         when=HAS_LOSS,
+    ),
+    GraphPass(
+        "loops",
+        plan_loops,
+        takes="the operators are final",
+        leaves="loops whose bodies are planned for the gradients that are wanted of them",
+        after=("kernels",),
     ),
     GraphPass(
         "backward-reductions",

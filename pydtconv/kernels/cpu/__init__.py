@@ -8,6 +8,7 @@ from pydtconv.kernels.cpu import (  # noqa: F401
     arithmetic,
     attention,
     augment,
+    body_loop,
     contraction,
     convolution,
     convolution_transpose,

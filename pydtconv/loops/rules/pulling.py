@@ -103,6 +103,6 @@ def composed(formula: Callable[..., Any]) -> Rule:
             if not wanted.isdisjoint(differentiable_inputs(each)):
                 wanted.update(each.outputs)
         pull(recording, reversed(nodes), gradients, wanted)
-        return [gradients.get(each) for each in inputs]
+        return [gradients.pop(each, None) for each in inputs]  # once for a tensor that is several inputs
 
     return rule

@@ -1,7 +1,8 @@
-"""Loops and branches.  They run in Python while a graph is traced: a loop leaves its steps, one behind the other.
+"""Loops and branches.
 
-What depends on the values of symbolic tensors is not known then: `cond` computes both branches and chooses, and
-`while_loop` refuses.
+While a graph is traced, `scan` and `fori_loop` leave one operator there, `Scan`, where a step only computes; else, as
+other loops, the operators of their steps, one behind the other.  What depends on the values of symbolic tensors is not
+known then: `cond` computes both branches and chooses, and `while_loop` refuses.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import hooks, tree
 from pydtconv.hooks import as_result
 from pydtconv.ops.branches import traced
 from pydtconv.ops.functions.operands import is_symbolic
@@ -88,6 +89,14 @@ def while_loop(
 
 def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
     """val = body_fun(i, val) for i from lower to upper - 1."""
+
+    def step(state: tuple[Any, Any], _: Any) -> tuple[tuple[Any, Any], None]:
+        return (state[0] + 1, body_fun(*state)), None
+
+    start = np.int32(lower)
+    found = hooks.traced_loop(step, (start, init_val), None, int(upper) - int(lower))
+    if found is not None:
+        return found[0][1]
     value = init_val
     for i in range(int(lower), int(upper)):
         value = body_fun(i, value)
@@ -123,6 +132,10 @@ def scan(
     count = _extent(xs, "scan") if xs is not None else int(length)  # type: ignore[arg-type]
     if length is not None and length != count:
         raise ValueError(f"scan: length: expected {count} as xs has, got {length}")
+    if unroll is not True and int(unroll) < count:
+        found = hooks.traced_loop(f, init, xs, count, backwards=reverse)
+        if found is not None:
+            return found
     carry, results = init, []
     for i in reversed(range(count)) if reverse else range(count):
         carry, y = f(carry, None if xs is None else _item(xs, i))
