@@ -104,6 +104,8 @@ class Layer(Weights, Operation):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_pydt_layers" not in self.__dict__:
             raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
+        if len(args) > 1:
+            args, kwargs = _with_training_named(type(self).call, args, kwargs)
         args, kwargs = self._pydt_convert_arguments(args, kwargs)
         graph = current_graph()
         if graph is not None and graph.records:
@@ -419,6 +421,20 @@ def _call_defaults(call: Callable[..., Any]) -> dict[str, Any]:
         found = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
         _defaults[call] = found
     return found
+
+
+def _with_training_named(
+    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a `call` with `training`, and what comes after it, by name."""
+    names = list(_call_defaults(call))[1:]
+    if "training" not in names[: len(args)] or len(args) > len(names):
+        return args, kwargs
+    kinds = {parameter.kind for parameter in inspect.signature(call).parameters.values()}
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return args, kwargs
+    place = names.index("training")
+    return args[:place], {**dict(zip(names[place:], args[place:], strict=False)), **kwargs}
 
 
 def _needed(call: Callable[..., Any]) -> list[str]:
