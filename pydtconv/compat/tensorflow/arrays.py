@@ -271,6 +271,8 @@ def array(value: Any, dtype: Any = None) -> Any:
 
     if isinstance(value, (Tensor, Variable)) or hasattr(value, "apply_op"):
         return value if dtype is None or str(value.dtype) == name_of(dtype) else ops.cast(value, name_of(dtype))
+    if has_tensors(value):
+        return array(ops.stack([array(each) for each in value]), dtype)
     kind = None if dtype is None else name_of(dtype)
     if kind == "string" or (kind is None and is_text(value)):
         return in_bytes(value)
@@ -282,6 +284,13 @@ def array(value: Any, dtype: Any = None) -> Any:
     if dtype is None and not hasattr(value, "__array__"):
         found = found.astype({"f": "float32", "i": "int32"}.get(found.dtype.kind, found.dtype))
     return found.view(Array)
+
+
+def has_tensors(value: Any) -> bool:
+    """Whether a value is a list, or nested ones, with something that is recorded in it."""
+    return isinstance(value, (list, tuple)) and any(
+        hasattr(each, "apply_op") or has_tensors(each) for each in value if not isinstance(each, (int, float))
+    )
 
 
 def is_text(value: Any) -> bool:

@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from pydtconv.compat.tensorflow.arrays import array, has_tensors
+
 #: tensorflow's names of the first arguments, by functions
 _NAMES: dict[str, tuple[str, ...]] = {
     "concat": ("values", "axis"),
@@ -49,6 +51,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+#: names of arguments that are one tensor: of lists of tensors, these are stacked
+_TENSORS = {"x", "y", "input", "features", "a", "b", "tensor"}
 #: TensorFlow 1's names of arguments
 _OF_VERSION_1 = {"dim": "axis", "keep_dims": "keepdims", "reduction_indices": "axis", "dimension": "axis"}
 
@@ -61,6 +65,7 @@ def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     except (TypeError, ValueError):  # no signature: it takes what comes
         ours = []
     renamed = {new: old for new, old in zip(theirs, ours, strict=False) if new not in ours}
+    stacked = [name in _TENSORS for name in theirs]
     accepted = [*theirs, *(each for each in ours if each not in renamed.values() and each not in theirs), "name"]
 
     @functools.wraps(function)
@@ -75,6 +80,9 @@ def as_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if key not in kwargs:
                 break
             places.append(kwargs.pop(key))
+        for i, (is_tensor, value) in enumerate(zip(stacked, places, strict=False)):
+            if is_tensor and has_tensors(value):
+                places[i] = array(value)
         return function(*places, **kwargs)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
