@@ -13,8 +13,8 @@ import numpy as np
 from pydtconv import config, ops, random
 from pydtconv.backend import int_shape
 from pydtconv.compat.keras2 import backend as keras2_backend
-from pydtconv.compat.tensorflow.arrays import Extents, array
-from pydtconv.compat.tensorflow.functions import l2_normalize
+from pydtconv.compat.tensorflow.arrays import array
+from pydtconv.compat.tensorflow.functions import l2_normalize, shape
 from pydtconv.graph.ir.variable import Variable
 
 
@@ -157,10 +157,6 @@ def reverse(x: Any, axes: Any) -> Any:
 
 def set_value(x: Any, value: Any) -> None:
     x.assign(value)
-
-
-def shape(x: Any) -> Extents:
-    return Extents(x.shape)
 
 
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> Any:

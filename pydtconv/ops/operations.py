@@ -217,11 +217,12 @@ def operations_of(functions: Mapping[str, Any], module: str | None = None) -> di
         if place is not None and name not in _NO_OPERATIONS and inspect.isfunction(function):
             card = CARDS[name] = Card(name, place, function)
             _BY_CLASS.setdefault(card.class_name, card)
-            found[name] = _operation(card, "pydtconv.ops" if module is None else f"pydtconv.{module}")
+            found[name] = as_operation(card, "pydtconv.ops" if module is None else f"pydtconv.{module}")
     return found
 
 
-def _operation(card: Card, module: str) -> Callable[..., Any]:
+def as_operation(card: Card, module: str) -> Callable[..., Any]:
+    """The function of a card, which is recorded as its operation on symbolic tensors."""
     function = card.function
 
     @functools.wraps(function)

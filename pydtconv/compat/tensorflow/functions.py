@@ -16,6 +16,7 @@ from pydtconv.compat.tensorflow import (
     nn,
     nn_losses,
     nn_windows,
+    open_extents,
     segments,
     shapes,
     special,
@@ -24,6 +25,7 @@ from pydtconv.compat.tensorflow.arrays import Count, Extents, array, name_of
 from pydtconv.compat.tensorflow.named import all_named
 from pydtconv.compat.tensorflow.of_strings import also_of_strings
 from pydtconv.compat.tensorflow.variable import Variable
+from pydtconv.layers.base.symbolic import KerasTensor
 
 # --- making -----------------------------------------------------------------------------------------------------------
 
@@ -34,8 +36,6 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
-    if isinstance(value, (list, tuple)) and any(hasattr(item, "apply_op") for item in value):
-        return ops.stack(list(value))
     return array(value, dtype)
 
 
@@ -62,6 +62,8 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> Extents:
     """The extents, which are known while a step is traced: it is traced for each shape."""
+    if isinstance(input, KerasTensor):
+        return Extents(open_extents.extents(input))
     return Extents(input.shape if hasattr(input, "shape") else np.shape(input))
 
 
@@ -86,10 +88,12 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     return ops.tile(input, _whole(multiples))
 
 
-def _whole(extents: Any) -> tuple[Any, ...]:
+def _whole(extents: Any) -> Any:
     """Extents that were calculated, as by `tf.math.ceil`, as integers."""
+    if isinstance(extents, KerasTensor):
+        return extents
     given = extents if isinstance(extents, (list, tuple)) else np.reshape(np.asarray(extents), -1)
-    return tuple(n if n is None else int(n) for n in given)
+    return tuple(n if n is None or isinstance(n, KerasTensor) else int(n) for n in given)
 
 
 def split(value: Any, num_or_size_splits: Any, axis: int = 0, name: str | None = None) -> list[Any]:
@@ -319,7 +323,9 @@ def function_table() -> dict[str, Any]:
         matmul, cond, print, argmax, argmin, argsort, sort, while_loop, map_fn, eye, complex, abs, reshape,
         tile,
     )  # fmt: skip
-    table |= {each.__name__: each for each in own} | gather_scatter.table() | control.table() | segments.table()
+    table |= {each.__name__: each for each in own}
+    table |= open_extents.recorded({name: table[name] for name in ("zeros", "ones", "fill", "range", "eye")})
+    table |= gather_scatter.table() | control.table() | segments.table()
     table |= shapes.table() | special.of_tf() | nn_windows.of_tf() | linalg.of_tf()
     table["cumsum"] = special.cumsum
     table["size"] = lambda input, out_type="int32", name=None: array(ops.size(array(input)), out_type)

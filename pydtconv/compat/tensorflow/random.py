@@ -12,6 +12,7 @@ import numpy as np
 from pydtconv import ops
 from pydtconv import random as random_module
 from pydtconv.compat.tensorflow.arrays import array, name_of
+from pydtconv.compat.tensorflow.open_extents import recorded
 from pydtconv.support.random import next_seed, set_random_seed
 
 
@@ -214,4 +215,5 @@ def table() -> dict[str, Any]:
     )  # fmt: skip
     drawn = (normal, truncated_normal, uniform, gamma, poisson)
     stateless = {f"stateless_{each.__name__}": _stateless(each) for each in drawn}
-    return {**{each.__name__: each for each in own}, **stateless, "set_seed": set_random_seed}
+    named = {each.__name__: each for each in own}
+    return {**named, **recorded({each.__name__: each for each in drawn} | stateless), "set_seed": set_random_seed}

@@ -92,6 +92,13 @@ class KerasTensor(Operators, Waiting):
         symbolic = {name: config.pop(name) for name in list(config) if symbolic_leaves(config[name])}
         return FunctionCall(card, config)(*call, **symbolic)
 
+    def _pydt_stand_in(self, graph: Graph, fill: Fill) -> Any:
+        """What stands for it in a graph on which shapes are inferred."""
+        tensor: Any = graph.input(f"x{len(graph.inputs)}", fill(self.spec, self))
+        if self.mask_spec is not None:
+            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", fill(self.mask_spec, self))
+        return tensor
+
     def reshape(self, newshape: Any) -> Any:
         return ops.reshape(self, newshape)
 
@@ -349,12 +356,7 @@ def _trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     graph = Graph(training=False)
 
     def stand_in(leaf: Any) -> Any:
-        if not isinstance(leaf, KerasTensor):
-            return leaf
-        tensor: Any = graph.input(f"x{len(graph.inputs)}", fill(leaf.spec, leaf))
-        if leaf.mask_spec is not None:
-            tensor._keras_mask = graph.input(f"x{len(graph.inputs)}", fill(leaf.mask_spec, leaf))
-        return tensor
+        return leaf._pydt_stand_in(graph, fill) if isinstance(leaf, KerasTensor) else leaf
 
     args, kwargs = tree.map_structure(stand_in, (args, kwargs))
     with graph:
