@@ -113,6 +113,7 @@ _FILLED_BY = {
     "device": "devices.names",
     "device_algorithms": "kernels.gpu.convolutions",
     "initializer": "initializers",
+    "run_as_written": "loops.function",
     "tape": "loops.tape",
     "tracer": "profiling.recorder",
     "transform_on_device": "devices.array_functions",

@@ -85,6 +85,8 @@ traced_loop = Hook("traced_loop", lambda *args, **kwargs: None)
 recorded = Hook("recorded", _as_it_is)
 #: (array or float): what a function returns to the user, who may want another class of arrays than NumPy's
 as_result = Hook("as_result", _as_it_is)
+#: (function, arrays): the function of tensors that have the arrays' values, run as it is written; its arrays
+run_as_written = Hook("run_as_written")
 #: the class GradientTape
 tape = Hook("tape")
 #: (name): the initializer of a name

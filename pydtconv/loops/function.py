@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pydtconv import config, tree
+from pydtconv import config, hooks, tree
 from pydtconv.engine import limits
 from pydtconv.engine.workspace import Workspace, default
 from pydtconv.graph.ir.deferred import Deferred, ValueNeededError
@@ -148,6 +148,11 @@ class Function:
     def forget(self) -> None:
         """Drops all programs."""
         self._programs.clear()
+
+
+@hooks.run_as_written.fill
+def _run_as_written(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
+    return Function(function)._run_eagerly(tuple(arrays), {})
 
 
 def _is_array(leaf: Any) -> bool:

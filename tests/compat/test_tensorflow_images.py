@@ -147,3 +147,49 @@ def test_flips_at_random_are_drawn_anew_in_traced_code():
     flipped = function(image.random_flip_left_right)
     found = {tuple(np.asarray(flipped(x)).ravel().tolist()) for _ in range(40)}
     assert found == {(0, 1, 2, 3), (1, 0, 3, 2)}
+
+
+def _changed(name, x):
+    arguments = {
+        "random_crop": ((*x.shape[:-3], 2, 2, 3),),
+        "random_contrast": (0.4, 1.6),
+        "random_saturation": (0.4, 1.6),
+    }
+    limits = {"random_hue": (0.2,), "random_brightness": (0.3,), "random_jpeg_quality": None}
+    return getattr(image, name)(x, *arguments.get(name, limits.get(name, ())))
+
+
+@pytest.mark.parametrize("name", sorted(name for name in image.image_table() if name.startswith("random_")))
+def test_what_is_random_is_drawn_anew_in_traced_code(name):
+    """Each run draws; values are among those that the function gives of arrays."""
+    x = np.random.default_rng(0).random((4, 4, 3), "float32")
+    traced = function(lambda x: _changed(name, x))
+    found = np.stack([np.asarray(traced(x)) for _ in range(12)])
+    assert len({each.tobytes() for each in found}) > 1
+    assert found.shape[1:] == np.shape(_changed(name, x))
+    if name == "random_crop":
+        parts = {x[i : i + 2, j : j + 2].tobytes() for i in range(3) for j in range(3)}
+        assert {each.tobytes() for each in found} <= parts
+    if name == "random_brightness":
+        deltas = found - x
+        np.testing.assert_allclose(deltas, deltas[:, :1, :1, :1] + np.zeros_like(deltas), atol=1e-6)
+        assert np.abs(deltas).max() <= 0.3
+
+
+def test_a_layer_crops_to_sizes_at_random(tf):
+    """Where `call` asks for values, a call on arrays runs it as it is written."""
+
+    class Crop(tf.keras.layers.Layer):
+        def call(self, x):
+            size = tf.random.uniform(shape=[], minval=2, maxval=4, dtype=tf.int32)
+            part = tf.image.resize(tf.image.random_crop(x, (size, size, 3)), (4, 4))
+            if tf.random.uniform([]) < 0.5:
+                part = tf.tile(tf.image.rgb_to_grayscale(part), [1, 1, 3])
+            return part
+
+    x, layer = np.random.default_rng(0).random((4, 4, 3), "float32"), Crop()
+    found = [np.asarray(layer(x)) for _ in range(12)]
+    assert {each.shape for each in found} == {(4, 4, 3)}
+    assert len({bool((each[..., :1] == each).all()) for each in found}) == 2
+    data = tf.data.Dataset.from_tensor_slices(np.stack([x] * 4)).map(layer).batch(2)
+    assert [batch.shape for batch in data] == [(2, 4, 4, 3)] * 2

@@ -10,6 +10,7 @@ import numpy as np
 from pydtconv import ops, random
 from pydtconv.compat.tensorflow.arrays import array, bytes_of, name_of
 from pydtconv.compat.tensorflow.image_resizing import METHODS, weights
+from pydtconv.compat.tensorflow.open_extents import recorded
 from pydtconv.compat.tensorflow.random import number_of
 from pydtconv.files.pixels import decoded
 from pydtconv.graph.ir.graph import Tensor
@@ -224,56 +225,68 @@ def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Any:
 # --- at random --------------------------------------------------------------------------------------------------------
 
 
-def _rng(name: str, image: Any, seed: int | None) -> np.random.Generator:
-    if isinstance(image, Tensor):
-        raise NotImplementedError(f"tf.image.{name}: is not here where code is traced: use keras.layers.Random*")
+def _rng(seed: int | None) -> np.random.Generator:
     return np.random.default_rng(next_seed() if seed is None else seed)
 
 
-def _chosen(name: str, image: Any, seed: int | None, axis: int) -> Any:
-    if isinstance(image, Tensor):  # drawn each time that the code runs
+def _drawn(image: Any, low: Any, high: Any, seed: int | None) -> Any:
+    """A number from low up to high; where code is traced, another one each time that it runs."""
+    return (
+        random.uniform((), low, high, seed=seed) if isinstance(image, Tensor) else float(_rng(seed).uniform(low, high))
+    )
+
+
+def _chosen(image: Any, seed: int | None, axis: int) -> Any:
+    if isinstance(image, Tensor):
         draws: Any = (*image.shape[:-3], 1, 1, 1)
         mirrored = ops.flip(image, len(image.shape) + axis)
         return ops.where(random.uniform(draws, seed=seed) < 0.5, mirrored, image)
-    rng, x = _rng(name, image, seed), np.asarray(image)
+    rng, x = _rng(seed), np.asarray(image)
     if x.ndim == 4:
-        mirrored = rng.random(len(x)) < 0.5
-        return array(np.where(mirrored[:, None, None, None], np.flip(x, axis), x))
+        chosen = rng.random(len(x)) < 0.5
+        return array(np.where(chosen[:, None, None, None], np.flip(x, axis), x))
     return array(np.flip(x, axis).copy() if rng.random() < 0.5 else x)
 
 
 def random_flip_left_right(image: Any, seed: int | None = None) -> Any:
-    return _chosen("random_flip_left_right", image, seed, -2)
+    return _chosen(image, seed, -2)
 
 
 def random_flip_up_down(image: Any, seed: int | None = None) -> Any:
-    return _chosen("random_flip_up_down", image, seed, -3)
+    return _chosen(image, seed, -3)
 
 
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Any:
     """A part of this size, at a random place."""
-    rng, x = _rng("random_crop", value, seed), np.asarray(value)
-    size = [int(s) for s in size]
-    if len(size) != x.ndim or any(s > extent for s, extent in zip(size, x.shape, strict=True)):
-        raise ValueError(f"random_crop: size: expected extents of at most {x.shape}, got {size}")
-    starts = [int(rng.integers(extent - s + 1)) for s, extent in zip(size, x.shape, strict=True)]
-    return array(x[tuple(slice(a, a + s) for a, s in zip(starts, size, strict=True))])
+    x, extents = array(value), [int(n) for n in size]
+    if len(extents) != len(x.shape) or any(n > extent for n, extent in zip(extents, x.shape, strict=True)):
+        raise ValueError(f"random_crop: size: expected extents of at most {tuple(x.shape)}, got {extents}")
+    rooms = [extent - n + 1 for n, extent in zip(extents, x.shape, strict=True)]
+    if not isinstance(x, Tensor):
+        rng = _rng(seed)
+        starts = [int(rng.integers(room)) for room in rooms]
+        return x[tuple(slice(a, a + n) for a, n in zip(starts, extents, strict=True))]
+    for axis, room in enumerate(rooms):
+        if room > 1:
+            start = random.randint((), 0, room, seed=None if seed is None else seed + axis)
+            x = ops.take(x, start + np.arange(extents[axis], dtype="int32"), axis)
+    return x
 
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Any:
-    return adjust_brightness(image, float(_rng("random_brightness", image, seed).uniform(-max_delta, max_delta)))
+    return adjust_brightness(image, _drawn(image, -max_delta, max_delta, seed))
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
-    return adjust_contrast(image, float(_rng("random_contrast", image, seed).uniform(lower, upper)))
+    return adjust_contrast(image, _drawn(image, lower, upper, seed))
 
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
-    return adjust_saturation(image, float(_rng("random_saturation", image, seed).uniform(lower, upper)))
+    return adjust_saturation(image, _drawn(image, lower, upper, seed))
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Any:
-    return adjust_hue(image, float(_rng("random_hue", image, seed).uniform(-max_delta, max_delta)))
+    return adjust_hue(image, _drawn(image, -max_delta, max_delta, seed))
 
 
 def stateless(function: Any) -> Any:
@@ -297,5 +310,6 @@ def image_table() -> dict[str, Any]:
         rgb_to_hsv, hsv_to_rgb, rgb_to_yiq, yiq_to_rgb,
     )  # fmt: skip
     table = {each.__name__: each for each in own}
+    table |= recorded({name: each for name, each in table.items() if name.startswith("random_")})
     table |= {f"stateless_{name}": stateless(each) for name, each in table.items() if name.startswith("random_")}
     return table

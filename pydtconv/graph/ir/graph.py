@@ -11,7 +11,7 @@ import numpy as np
 
 from pydtconv import dtypes, hooks
 from pydtconv.graph.ir import tracing
-from pydtconv.graph.ir.deferred import Deferred, MetricUpdate
+from pydtconv.graph.ir.deferred import Deferred, MetricUpdate, ValueNeededError
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.kernels.base import AlgorithmKernel, Keepable, Kernel, WindowKernel
 from pydtconv.kernels.lookup import find
@@ -86,8 +86,13 @@ class Tensor(Operators):
         """True, as of any object; but what a comparison gave has no value yet, nor has the number of a step."""
         counts = self.graph.outer is not None and self.dtype not in dtypes.FLOATING
         if counts or (self.node is not None and self.node.op.name in _COMPARISONS):
-            raise TypeError(f"{self} has no truth value while code is traced: use ops.where")
+            raise ValueNeededError(f"{self} has no truth value while code is traced: use ops.where")
         return True
+
+    def _number(self) -> Any:
+        raise ValueNeededError(f"the value of {self} is not known while it is traced")
+
+    __int__ = __float__ = _number
 
     def apply_op(self, op: Op, inputs: Sequence[Any]) -> Tensor | tuple[Tensor, ...]:
         """Adds the op to its graph, or to the body of a loop in it that is being traced."""

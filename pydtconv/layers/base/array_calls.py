@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import tree
+from pydtconv import hooks, tree
 from pydtconv.dtypes import real_array, refuse_kinds
+from pydtconv.graph.ir.deferred import ValueNeededError
 from pydtconv.graph.ir.graph import current_graph
 from pydtconv.layers.base import context
 from pydtconv.layers.base.masks import mask_of, set_mask
@@ -39,7 +40,8 @@ class AddedLosses:
 def call_on_arrays(
     layer: Callable[..., Any], dtype: str, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool
 ) -> Any:
-    """layer(*args, **kwargs) with tensors of a graph in place of the arrays, run at once.
+    """layer(*args, **kwargs) with tensors of a graph in place of the arrays, run at once, or as its code is written
+    where that asks for values.
 
     Floats, and numbers in lists, become `dtype`; arrays of integers and booleans stay what they are.  Of batches of no
     samples the results are those of one, cut off: operators have extents of 1 or more.
@@ -77,7 +79,11 @@ def call_on_arrays(
         return result, list(graph.losses), [mask_of(leaf) for leaf in tree.flatten(result)]
 
     arrays = [leaves[i] for i in places] + [mask_of(leaves[i]) for i in masked]
-    result, losses, found = run_once(on_tensors, arrays, training=training)
+    try:
+        result, losses, found = run_once(on_tensors, arrays, training=training)
+    except ValueNeededError:  # its code asks for values, which are there
+        owners.clear()
+        result, losses, found = hooks.run_as_written(on_tensors, arrays)
     AddedLosses(owners, losses).show(layer)
     if all(mask is None for mask in found):
         return result
