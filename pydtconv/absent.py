@@ -97,11 +97,7 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
             "encode_box_to_deltas"
         },
     ),
-    (
-        "Columns of tables, and settings of scripts, are not what this is about; each `FeatureSpace` change is "
-        "a layer (`StringLookup`, `Discretization`, `HashedCrossing`, ...)",
-        {"keras.utils": "Config FeatureSpace"},
-    ),
+    ("Settings of scripts are not what this is about", {"keras.utils": "Config"}),
 )
 
 

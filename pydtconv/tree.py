@@ -57,7 +57,7 @@ def _mapped(func: Callable[..., Any], structure: Any, *others: Any) -> Any:
     if isinstance(structure, dict):
         # leaves are visited in the order of flatten; the keys keep the order that they have
         mapped = {key: _mapped(func, structure[key], *(other[key] for other in others)) for key in _keys(structure)}
-        return type(structure)((key, mapped[key]) for key in structure)
+        return getattr(structure, "_pydt_plain", type(structure))((key, mapped[key]) for key in structure)
     if isinstance(structure, (list, tuple)):
         parts = [_mapped(func, *group) for group in zip(structure, *others, strict=True)]
         if hasattr(structure, "_fields"):

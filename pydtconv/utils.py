@@ -74,7 +74,7 @@ _SAVING = (
 )
 #: what draws models
 _PLOTTING = ("model_to_dot", "plot_model")
-_refuse = refusal(__name__, [*__all__, *_SAVING, *_PLOTTING])
+_refuse = refusal(__name__, [*__all__, "FeatureSpace", *_SAVING, *_PLOTTING])
 
 
 def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
@@ -92,6 +92,10 @@ def __getattr__(name: str) -> Any:
         from pydtconv.layers.preprocessing import boxes
 
         return boxes
+    if name in ("FeatureSpace", "feature_space"):
+        from pydtconv.layers.preprocessing import feature_space
+
+        return feature_space if name == "feature_space" else feature_space.FeatureSpace
     if name in _PLOTTING:
         from pydtconv.models import plotting
 

@@ -37,6 +37,10 @@ _PUBLIC = {
 }
 
 
+#: the module of `FeatureSpace` and its parts
+_TABLES = "feature_space"
+
+
 class _Shared(threading.local):
     """Layers of what this thread is writing or reading, which may occur in it several times; None outside of that.
 
@@ -168,6 +172,8 @@ def _module_of(cls: type) -> str:
     parts = cls.__module__.split(".")
     if parts[0] != "pydtconv" or len(parts) < 2:
         return cls.__module__
+    if parts[-1] == _TABLES:
+        return "keras.utils" if cls.__name__ == "FeatureSpace" else f"keras.src.layers.preprocessing.{_TABLES}"
     if parts[1] == "models":
         return "keras.models" if cls.__name__ == "Sequential" else "keras.src.models.functional"
     if parts[1] == "applications" and registry.get_registered_name(cls) == cls.__name__:
@@ -327,6 +333,9 @@ def _built_in(parts: list[str], name: str) -> Any:
     if parts[0] not in ("keras", "pydtconv", "builtins"):
         return None
     found = _of_a_network(parts, name)
+    if found is None and (parts[-1] == _TABLES or (parts[-1], name) == ("utils", "FeatureSpace")):
+        found = getattr(hooks.public_room("utils").feature_space, name, None)
+        found = found if _is_public("utils", found) else None
     if found is not None:
         return found
     if "schedules" in parts:

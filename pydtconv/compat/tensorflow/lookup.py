@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import ops
 from pydtconv.compat.tensorflow.arrays import Array, array, in_bytes, text_of
 from pydtconv.compat.tensorflow.dtypes import DType, as_dtype
+from pydtconv.layers.preprocessing.categories import looked_up, remainders
 from pydtconv.support.fingerprints import fingerprint64
+from pydtconv.support.strings import without_strings
 
 
 class TextFileIndex:
@@ -89,10 +92,20 @@ class StaticHashTable:
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of keys of any shape."""
+        if hasattr(keys, "apply_op"):
+            return self._of_tensor(keys)
         places = _keys(keys, self.key_dtype)
         usual = self.default_value.numpy()
         found = [self._values.get(key, usual) for key in _plain(places)]
         return _joined(found, self.value_dtype).reshape(places.shape)
+
+    def _of_tensor(self, keys: Any) -> Any:
+        """The same of what is traced, where strings are their fingerprints."""
+        if self.value_dtype == "string":
+            raise NotImplementedError("lookup: expected values of numbers, where keys are traced, got strings")
+        known = np.asarray(list(self._values), object if self.key_dtype == "string" else "int64")
+        values = np.asarray(list(self._values.values()), self.value_dtype.as_numpy_dtype)
+        return looked_up(ops.cast(keys, "int64"), without_strings(known), values, self.default_value.numpy())
 
     __getitem__ = lookup
 
@@ -124,6 +137,8 @@ class StaticVocabularyTable:
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The numbers of keys of any shape."""
+        if hasattr(keys, "apply_op"):
+            return self._of_tensor(keys)
         places = _keys(keys, self.key_dtype)
         first = int(self.size()) - self._buckets
         known = [-1] * places.size if self._table is None else self._table.lookup(places).reshape(-1).tolist()
@@ -132,6 +147,19 @@ class StaticVocabularyTable:
             n if n >= 0 else first + fingerprint64(key) % self._buckets for n, key in zip(known, texts, strict=True)
         ]
         return array(np.asarray(found, "int64")).reshape(places.shape)
+
+    def _of_tensor(self, keys: Any) -> Any:
+        """The same of what is traced, where strings are their fingerprints."""
+        if self.key_dtype != "string" and self._buckets > 1:
+            raise NotImplementedError(
+                f"lookup: num_oov_buckets: expected 1 for integers that are traced, got {self._buckets}"
+            )
+        first = np.int64(int(self.size()) - self._buckets)
+        other = ops.add(remainders(ops.cast(keys, "int64"), self._buckets), first)
+        if self._table is None:
+            return other
+        found = self._table.lookup(keys)
+        return ops.where(ops.less(found, 0), other, found)
 
     __getitem__ = lookup
 

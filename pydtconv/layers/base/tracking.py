@@ -175,6 +175,8 @@ class _Telling(_Base):
 class TrackedDict(_Telling, dict[Any, Any]):
     """A dict that tracks its values."""
 
+    _pydt_plain = dict
+
     def __init__(self, items: dict[Any, Any], owner: Owner) -> None:
         super().__init__()
         self._fill(items, owner)
@@ -182,6 +184,8 @@ class TrackedDict(_Telling, dict[Any, Any]):
 
 class TrackedOrderedDict(_Telling, OrderedDict[Any, Any]):  # type: ignore[misc]
     """An ordered dict that tracks its values."""
+
+    _pydt_plain = OrderedDict
 
     def __init__(self, items: OrderedDict[Any, Any], owner: Owner) -> None:
         super().__init__()

@@ -37,6 +37,21 @@ def encoded(name: str, indices: Any, mode: str, count: int, weights: Any = None,
     return ops.sum(hot, min(rank - 1, 1))
 
 
+def looked_up(keys: Any, words: np.ndarray, values: np.ndarray, usual: Any) -> Any:
+    """Of a tensor of int64 the values of keys, which are those of equal words; usual: of keys that are no words."""
+    if not len(words):
+        return ops.where(ops.equal(keys, keys), usual, keys)
+    order = np.argsort(words)
+    place = ops.mod(ops.searchsorted(words[order], keys), len(words))
+    return ops.where(ops.equal(ops.take(words[order], place), keys), ops.take(values[order], place), usual)
+
+
+def remainders(fingerprints: Any, count: int) -> Any:
+    """What is left of fingerprints, as numbers without a sign, when they are divided by a number."""
+    unsigned = ops.where(ops.less(fingerprints, 0), np.int64((1 << 64) % count), np.int64(0))
+    return ops.mod(ops.add(ops.mod(fingerprints, count), unsigned), count)
+
+
 def check_mode(layer: str, mode: str, modes: Sequence[str] = MODES) -> str:
     """The mode, under its name of now; raises ValueError where it is none of these."""
     mode = {"binary": "multi_hot", "tf-idf": "tf_idf"}.get(mode, mode)

@@ -12,11 +12,11 @@ from pydtconv.dtype_policies import INTEGERS
 from pydtconv.layers.base.arguments import positive, refuse
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
-from pydtconv.layers.preprocessing.categories import MODES, check_mode, encoded
+from pydtconv.layers.preprocessing.categories import MODES, check_mode, encoded, remainders
 from pydtconv.ops.functions.tables.hashing import bins, cross_bins, hash_bins
 from pydtconv.serialization.configurable import builtin
 from pydtconv.support.fingerprints import key_of
-from pydtconv.support.strings import reads_strings
+from pydtconv.support.strings import fingerprints, reads_strings
 
 
 def _categories(layer: Layer, values: Any) -> Any:
@@ -43,6 +43,8 @@ class _Hashed(Layer):
 
     num_bins: int
     output_mode: str
+    #: whether its tensors are those of strings, which are fingerprints
+    _of_strings = False
 
     def _start(self, num_bins: Any, output_mode: str, modes: Sequence[str], sparse: bool) -> None:
         kind = type(self).__name__
@@ -61,8 +63,8 @@ class _Hashed(Layer):
     @hooks.returning
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         leaves = tree.flatten(inputs)
-        if any(isinstance(leaf, KerasTensor) and reads_strings(leaf) for leaf in leaves):
-            raise ValueError(f"{type(self).__name__} {self.name!r}: strings are hashed in arrays, not in tensors")
+        if any(isinstance(leaf, KerasTensor) for leaf in leaves):
+            self._of_strings = any(isinstance(leaf, KerasTensor) and reads_strings(leaf) for leaf in leaves)
         symbolic = any(hasattr(leaf, "apply_op") for leaf in leaves)
         return super().__call__(inputs, *args, **kwargs) if symbolic else self.call(inputs)
 
@@ -95,8 +97,20 @@ class Hashing(_Hashed):
 
     def _bins(self, inputs: Any) -> Any:
         values, salt = _categories(self, inputs), None if self.salt is None else tuple(self.salt)
+        if self._of_strings and hasattr(values, "apply_op"):
+            return self._bins_of_fingerprints(values)
         settings = {"num_bins": self.num_bins, "mask_value": self.mask_value, "salt": salt}
         return bins("hash_bins", [values], **settings) if hasattr(values, "apply_op") else hash_bins(values, **settings)
+
+    def _bins_of_fingerprints(self, values: Any) -> Any:
+        if self.salt is not None:
+            raise ValueError(f"Hashing {self.name!r}: salt: expected None for strings in tensors, got {self.salt}")
+        masked = int(self.mask_value is not None and self.num_bins > 1)
+        found = ops.add(remainders(ops.cast(values, "int64"), self.num_bins - masked), masked)
+        if not masked:
+            return found
+        mask = int(fingerprints(np.array(self.mask_value, object)))
+        return ops.where(ops.equal(values, mask), np.int64(0), found)
 
 
 @builtin
