@@ -56,20 +56,26 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow.io": ("gfile",),
     "tensorflow.lookup": ("experimental",),
     "tensorflow.compat": ("v1", "v2"),
-    "tensorflow.compat.v1": ("keras",),
-    "tensorflow.compat.v2": ("keras",),
     "tensorflow.python": ("client", "framework", "keras"),
     "tensorflow.python.framework": ("ops",),
     "tensorflow.python.client": ("device_lib",),
     "tensorflow.contrib": ("keras",),
 }
+#: which have tensorflow's modules in them
+_OLD = ("tensorflow.compat.v1", "tensorflow.compat.v2")
+_MODULES |= dict.fromkeys(_OLD, tuple(name for name in _MODULES["tensorflow"] if name not in ("compat", "contrib")))
 #: modules of tensorflow that are also Keras's
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")
 
 
 def submodules(fullname: str) -> tuple[str, ...]:
     """The modules in one of tensorflow's."""
-    return _MODULES.get(fullname, ())
+    return _MODULES.get(_without_version(fullname), ())
+
+
+def _without_version(fullname: str) -> str:
+    old = next((each for each in _OLD if fullname.startswith(f"{each}.")), None)
+    return fullname if old is None else "tensorflow" + fullname[len(old) :]
 
 
 def table(fullname: str) -> Mapping[str, Any]:
@@ -88,6 +94,7 @@ def table(fullname: str) -> Mapping[str, Any]:
         lookup,
         miscellany,
         modules,
+        nn_losses,
         numpy_names,
         random,
         settings,
@@ -170,7 +177,8 @@ def table(fullname: str) -> Mapping[str, Any]:
         "tensorflow.train": lambda: modules.train_table() | examples.table(),
         "tensorflow.version": lambda: {"VERSION": _version()},
     }
-    return tables[fullname]()
+    found = tables[_without_version(fullname)]()
+    return {**found, **nn_losses.of_version_1()} if fullname == "tensorflow.compat.v1.nn" else found
 
 
 def _top() -> dict[str, Any]:

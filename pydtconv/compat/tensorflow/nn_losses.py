@@ -117,12 +117,36 @@ def ctc_loss(
     x = ops.transpose(x, (1, 0, 2)) if logits_time_major else x
     classes, blank = x.shape[-1], blank_index
     if isinstance(labels, SparseTensor):
-        dense = np.asarray(to_dense(labels, -1))
-        label_length, blank = (dense >= 0).sum(1).astype("int32"), classes - 1 if blank is None else blank
-        labels = np.maximum(dense, 0)
+        rows = np.asarray(labels.indices)[:, 0]
+        label_length = np.bincount(rows, minlength=labels.shape[0]).astype("int32")
+        labels, blank = to_dense(labels), classes - 1 if blank is None else blank
     blank = 0 if blank is None else blank % classes
     lengths = (ops.cast(array(each), "int32") for each in (label_length, logit_length))
     return ops.ctc_loss(ops.cast(array(labels), "int32"), x, *lengths, mask_index=blank)
+
+
+def ctc_loss_of_sparse(
+    labels: Any,
+    inputs: Any = None,
+    sequence_length: Any = None,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    time_major: bool = True,
+    logits: Any = None,
+) -> Any:
+    """TensorFlow 1's: labels are a SparseTensor, and the last class is blank."""
+    if preprocess_collapse_repeated or not ctc_merge_repeated:
+        raise NotImplementedError(
+            "ctc_loss: expected preprocess_collapse_repeated=False, ctc_merge_repeated=True, got "
+            f"{preprocess_collapse_repeated}, {ctc_merge_repeated}"
+        )
+    return ctc_loss(labels, inputs if logits is None else logits, None, sequence_length, time_major, blank_index=-1)
+
+
+def of_version_1() -> dict[str, Any]:
+    """The names of `tf.compat.v1.nn` that are others in `tf.nn`."""
+    return {"ctc_loss": ctc_loss_of_sparse}
 
 
 def _sparse(path: Any) -> SparseTensor:

@@ -7,18 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import ops, tree
 from pydtconv.compat.tensorflow.arrays import Array, array
-from pydtconv.compat.tensorflow.dtypes import DType
+from pydtconv.compat.tensorflow.dtypes import DType, as_dtype
 from pydtconv.compat.tensorflow.specs import Shape
+from pydtconv.graph.ir.graph import Tensor
+from pydtconv.ops.operations import Card, Waiting
 
 
-class SparseTensor:
-    """indices (n, rank) of values (n); elsewhere a tensor of dense_shape (rank) is 0."""
+class SparseTensor(Waiting):
+    """indices (n, rank) of values (n); elsewhere a tensor of dense_shape (rank) is 0.
+
+    A cast changes the values; other functions of `keras.ops` get the whole tensor.
+    """
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         self.indices, self.values = array(np.asarray(indices), "int64"), array(values)
         self.dense_shape = array(np.asarray(dense_shape), "int64")
-        expected = (len(self.values), len(self.dense_shape))
+        expected = (self.values.shape[0], len(self.dense_shape))
         if tuple(self.indices.shape) != expected:
             raise ValueError(f"SparseTensor: indices: expected shape {expected}, got {tuple(self.indices.shape)}")
 
@@ -34,7 +40,14 @@ class SparseTensor:
     @property
     def dtype(self) -> DType:
         """The dtype of the values."""
-        return self.values.dtype
+        return as_dtype(self.values.dtype)
+
+    def apply_function(self, card: Card, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if card.name == "cast":
+            call, config = card.split(args, kwargs)
+            return SparseTensor(self.indices, array(call[0].values, config["dtype"]), self.dense_shape)
+        whole = tree.map_structure(lambda x: to_dense(x) if isinstance(x, SparseTensor) else x, (args, kwargs))
+        return getattr(ops, card.name)(*whole[0], **whole[1])
 
     def row(self, index: int) -> SparseTensor:
         """The part at an index of the first axis."""
@@ -60,6 +73,9 @@ def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = 
     kind = sp_input.dtype
     usual: Any = b"" if kind == "string" else 0
     value = usual if default_value is None else array(default_value, kind).numpy()
+    if isinstance(sp_input.values, Tensor):
+        whole = np.full(tuple(sp_input.shape), value)
+        return ops.scatter_update(whole, np.asarray(sp_input.indices, "int32"), sp_input.values)
     found = np.full(tuple(sp_input.shape), value, kind.as_numpy_dtype)
     found[tuple(np.asarray(sp_input.indices).T)] = sp_input.values
     return array(found)
