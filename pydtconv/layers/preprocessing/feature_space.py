@@ -252,7 +252,7 @@ class FeatureSpace(Layer):
         prepared = {name: self.preprocessors[name](columns[name]) for name in sorted(columns)}
         crossers = sorted((each.name, each) for each in self.crosses)
         crossed = {name: self.crossers[name]([prepared[key] for key in each.feature_names]) for name, each in crossers}
-        specs = {**self.features, **dict(crossers)}
+        specs: dict[str, Feature | Cross] = {**self.features, **dict(crossers)}
         found = {name: self._vector(name, specs[name], y) for name, y in {**prepared, **crossed}.items()}
         if self.output_mode == "dict":
             return found
