@@ -32,8 +32,8 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
 KillWait=20
-NodeName=node1 NodeAddr=127.0.0.1 NodeHostname=node1 Port={ports[1]} CPUs=1
-NodeName=node2 NodeAddr=127.0.0.1 NodeHostname=node2 Port={ports[2]} CPUs=1
+NodeName=node1 NodeAddr=127.0.0.1 NodeHostname=node1 Port={ports[1]} CPUs=2
+NodeName=node2 NodeAddr=127.0.0.1 NodeHostname=node2 Port={ports[2]} CPUs=2
 PartitionName=all Nodes=node1,node2 Default=YES State=UP
 """
 

@@ -102,9 +102,10 @@ def time_limit_and_scancel(cluster, script, folder):
 
 
 def test_ranks_and_hosts(cluster):
-    """srun starts what MPI takes for two hosts; an error on one ends both."""
-    words = ("srun", *SMALL, "--mpi=pmi2", sys.executable)
+    """srun starts what MPI takes for two hosts, of two ranks each."""
+    words = ("srun", "--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=1", "--mpi=pmi2", sys.executable)
     told = attempts(lambda _: cluster.command(*words, "-m", "pydtconv", "doctor", "--quick", cwd=ROOT))
-    assert "2 on 2 hosts, MPICH" in told
+    assert "4 on 2 hosts, MPICH" in told
+    assert "gradients     on each of 2 hosts in memory that its ranks see, between hosts sent by " in told
     assert "node1: " in told
     assert "node2: " in told
