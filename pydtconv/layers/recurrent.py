@@ -253,6 +253,7 @@ def _scan(layer: RNN, cell: Any, x: Any, states: Any, mask: Any, training: bool,
         last, new = len(cell.cells) - 1, []
         for i, each in enumerate(cell.cells):
             own = None if states is None else states_of(states[i])
+            x = ops.flip(x, 1) if i and layer.go_backwards else x  # outputs are in the order of the steps that are made
             x, after = _scan(layer, each, x, own, mask, training, sequences or i < last)
             new.append(after)
         return x, new

@@ -70,7 +70,8 @@ def branches(k, kind, masked):
     stacks = [of.LSTMCell(3), minimal_cell(k)(2), of.GRUCell(UNITS)], [of.GRUCell(3), of.SimpleRNNCell(2)]
     every = [of.RNN(cell, **{**options, "unroll": False}) for cell, options in zip(cells, OPTIONS, strict=False)]
     every += [of.RNN(minimal_cell(k)(UNITS), **{**options, "unroll": False}) for options in OPTIONS]
-    return every + [of.RNN(stack, **options) for stack in stacks for options in OPTIONS[:2]]
+    backwards = {"go_backwards": True, "return_sequences": True}
+    return every + [of.RNN(stack, **options) for stack in stacks for options in (*OPTIONS[:2], backwards)]
 
 
 #: of a convolutional LSTM, on videos that are made of the sequences
