@@ -161,7 +161,8 @@ def test_a_command_that_ends_badly(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "room", ["convolutions", "kernels", "graphs", "loops", "mixed", "patches", "commands", "ranks", "configs"]
+    "room",
+    ["convolutions", "kernels", "graphs", "loops", "mixed", "patches", "commands", "ranks", "configs", "recurrent"],
 )
 def test_a_run_of_each_room(room, tmp_path):
     command = [sys.executable, "-m", "tests.fuzz", room, "--seed", "7", "--runs", "1", "--corpus", str(tmp_path)]
