@@ -69,10 +69,16 @@ def count_params(x: Any) -> int:
 
 
 def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
-    """The losses (n, 1) of labels (n, length) of probabilities (n, steps, classes), of which the last one is blank."""
+    """The losses (n, 1) of labels (n, length) of probabilities (n, steps, classes), of which the last one is blank.
+
+    A label that is the blank's or above ends a sample's labels, as TensorFlow's `tf.compat.v1.nn.ctc_loss` has it.
+    """
     lengths = [ops.cast(ops.reshape(each, (-1,)), "int32") for each in (label_length, input_length)]
-    logits = ops.log(y_pred + config.epsilon())
-    found = ops.ctc_loss(ops.cast(y_true, "int32"), logits, *lengths, mask_index=y_pred.shape[-1] - 1)
+    logits, blank = ops.log(y_pred + config.epsilon()), y_pred.shape[-1] - 1
+    labels = ops.cast(y_true, "int32")
+    inside = ops.equal(ops.cumsum(ops.cast(ops.greater_equal(labels, blank), "int32"), axis=1), 0)
+    lengths[0] = ops.minimum(lengths[0], ops.sum(ops.cast(inside, "int32"), axis=1))
+    found = ops.ctc_loss(ops.where(inside, labels, 0), logits, *lengths, mask_index=blank)
     return ops.expand_dims(found, 1)
 
 

@@ -6,6 +6,7 @@ Each room is a table: old modules, old arguments, old methods.  `install` puts t
 
 from __future__ import annotations
 
+from pydtconv.compat import patches
 from pydtconv.compat.keras2 import (
     arguments,
     callbacks,
@@ -14,7 +15,6 @@ from pydtconv.compat.keras2 import (
     files,
     noticed,
     optimizers,
-    patches,
     tensors,
     training,
 )

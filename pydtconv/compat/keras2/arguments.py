@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pydtconv import constraints, layers, losses, regularizers
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.models.model import Model
 
 Key = str | tuple[str, ...]

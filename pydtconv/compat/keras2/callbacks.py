@@ -6,7 +6,8 @@ from typing import Any
 
 from pydtconv import callbacks
 from pydtconv.callbacks.callback_list import CallbackList
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.keras2.arguments import Rows, dropped, only, translated
 from pydtconv.compat.keras2.logs import Results, filled
 from pydtconv.compat.tensorflow.arrays import as_tensor

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pydtconv import ops, tree
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.models.model import Model
 from pydtconv.trainers.tracing import losses_of, output_names
 

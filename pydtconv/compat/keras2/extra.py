@@ -14,7 +14,8 @@ import pydtconv.optimizers as own_optimizers
 import pydtconv.regularizers as own_regularizers
 from pydtconv import config, ops, saving
 from pydtconv.callbacks import Callback
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.keras2.arguments import refused, translated
 from pydtconv.initializers import Ones, RandomNormal, RandomUniform, Zeros
 from pydtconv.layers import Input, InputLayer, InputSpec, Layer

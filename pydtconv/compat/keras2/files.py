@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pydtconv import saving
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.files.hdf5 import opened
 from pydtconv.models import legacy_files, model_files
 from pydtconv.models.model import Model

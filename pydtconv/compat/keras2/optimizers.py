@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import optimizers
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.keras2.arguments import Rows, only, translated
 from pydtconv.models import legacy_files
 

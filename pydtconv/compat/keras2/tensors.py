@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.tensorflow.arrays import Shape
 from pydtconv.graph.ir.graph import Tensor
 from pydtconv.graph.ir.variable import Variable

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, saving, tree
-from pydtconv.compat.keras2 import noticed, patches
+from pydtconv.compat import patches
+from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.keras2.arguments import Rows, dropped, only, refused, translated
 from pydtconv.compat.keras2.callbacks import show_validation
 from pydtconv.layers.base.layer import Layer

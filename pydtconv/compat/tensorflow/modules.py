@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pydtconv.compat import patches
 from pydtconv.files.whole_file import write_whole
+from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.layers.base.layer import Layer
+from pydtconv.optimizers import Optimizer
 from pydtconv.support.uninterrupted import uninterrupted
 
 
@@ -67,13 +72,98 @@ def variables_of(value: Any) -> list[Variable]:
     return list(found) if isinstance(found, (list, tuple)) else []
 
 
+@dataclass(eq=False)
+class Waiting:
+    """Values that a checkpoint has of an object that has not all of its variables yet."""
+
+    name: str
+    path: str
+    held: Any
+    values: list[np.ndarray]
+
+    def check(self, variables: list[Variable]) -> bool:
+        """Whether all variables are there.  Raises ValueError for others than the values are of."""
+        if len(variables) > len(self.values):
+            raise ValueError(
+                f"Checkpoint.read: {self.name}: expected the {len(self.values)} variables of {self.path}, got "
+                f"{len(variables)}"
+            )
+        if len(variables) < len(self.values):
+            return False
+        for variable, value in zip(variables, self.values, strict=True):
+            if tuple(variable.shape) != value.shape:
+                raise ValueError(
+                    f"Checkpoint.read: {variable.name}: expected {tuple(variable.shape)}, got {value.shape}"
+                )
+        return True
+
+
+#: what is assigned when the last variable of its object is made
+_waiting: list[Waiting] = []
+
+
+def made() -> None:
+    """Assigns what waited for variables that are there now; called where variables are made."""
+    for each in list(_waiting):
+        variables = variables_of(each.held)
+        if each.check(variables):
+            _waiting.remove(each)
+            with tracing.paused():  # a layer may be built while code is traced
+                for variable, value in zip(variables, each.values, strict=True):
+                    variable.assign(value)
+
+
+def _then_made(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    found = original(self, *args, **kwargs)
+    if _waiting:
+        made()
+    return found
+
+
+def _watch() -> None:
+    """Has layers, optimizers and modules get the values that wait for their variables."""
+    if vars(Module).get("__setattr__") is not None:
+        return
+    makers: list[tuple[Any, str]] = [(Layer, "add_weight"), (Module, "__setattr__"), (Optimizer, "build")]
+    makers += [(each, "build") for each in _below(Optimizer) if "build" in vars(each)]
+    for owner, name in makers:
+        patches.around(owner, name, _then_made)
+    patches.undo(_waiting.clear)
+
+
+def _below(cls: type[Any]) -> Iterator[type[Any]]:
+    for each in cls.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
 class Status:
-    """What `Checkpoint.restore` gives: whatever a checkpoint has was read."""
+    """What `Checkpoint.restore` gives."""
+
+    def __init__(self, waiting: Sequence[Waiting] = (), unread: Sequence[str] = (), unmatched: Sequence[str] = ()):
+        self._given, self._unread, self._unmatched = list(waiting), list(unread), list(unmatched)
 
     def assert_consumed(self) -> Status:
+        """Raises AssertionError where values have no variable yet, or variables had no value."""
+        late = [
+            f"{each.name}: {len(each.values)} values wait for variables" for each in self._given if each in _waiting
+        ]
+        unread = [f"{name}: nothing of this name to read it into" for name in self._unread]
+        self._raise([*late, *unread])
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> Status:
+        """Raises AssertionError where variables had no value in the file."""
+        self._raise([f"{name}: not in the file" for name in self._unmatched])
         return self
 
-    assert_existing_objects_matched = expect_partial = assert_consumed
+    def expect_partial(self) -> Status:
+        return self
+
+    @staticmethod
+    def _raise(found: list[str]) -> None:
+        if found:
+            raise AssertionError("Checkpoint.restore: " + "; ".join(found))
 
 
 class Checkpoint:
@@ -85,13 +175,16 @@ class Checkpoint:
         for name, value in objects.items():
             setattr(self, name, value)
 
-    def _variables(self) -> dict[str, list[Variable]]:
-        found = {name: variables_of(value) for name, value in self._objects.items()}
-        return {**found, "save_counter": [self.save_counter]}
+    def _held(self) -> dict[str, Any]:
+        return {**self._objects, "save_counter": self.save_counter}
 
     def write(self, file_prefix: Any) -> str:
         """Writes the variables to a file of this name, and `.npz`."""
-        values = {f"{name}/{i}": np.asarray(v) for name, all_ in self._variables().items() for i, v in enumerate(all_)}
+        values = {
+            f"{name}/{i}": np.asarray(v)
+            for name, held in self._held().items()
+            for i, v in enumerate(variables_of(held))
+        }
         write_whole(Path(f"{file_prefix}.npz"), lambda file: np.savez(file, **values))  # type: ignore[arg-type]
         return str(file_prefix)
 
@@ -104,27 +197,26 @@ class Checkpoint:
         return path
 
     def read(self, save_path: Any) -> Status:
-        """Reads the variables.  Raises ValueError, before any is changed, where an object has others than the file."""
+        """Reads the variables; values of objects that have not all variables yet wait for them.
+
+        Raises ValueError, before any is changed, where an object has others than the file.
+        """
+        kept: dict[str, list[np.ndarray]] = {}
         with np.load(f"{save_path}.npz") as file:
-            values = dict(file)
-        pairs = []
-        for name, variables in self._variables().items():
-            kept = [key for key in values if key.rpartition("/")[0] == name]
-            if kept and len(kept) != len(variables):
-                raise ValueError(
-                    f"Checkpoint.read: {name}: expected the {len(kept)} variables of {save_path}, got "
-                    f"{len(variables)}; build models and optimizers first"
-                )
-            pairs += [(v, values[f"{name}/{i}"]) for i, v in enumerate(variables) if kept]
-        for variable, value in pairs:
-            if tuple(variable.shape) != value.shape:
-                raise ValueError(
-                    f"Checkpoint.read: {variable.name}: expected {tuple(variable.shape)}, got {value.shape}"
-                )
+            for key in file:  # in order of their numbers, as they were written
+                kept.setdefault(key.rpartition("/")[0], []).append(file[key])
+        parts = [Waiting(name, str(save_path), held, kept[name]) for name, held in self._held().items() if name in kept]
+        late = [each for each in parts if not each.check(variables_of(each.held))]
         with uninterrupted():
-            for variable, value in pairs:
-                variable.assign(value)
-        return Status()
+            for each in parts:
+                if each not in late:
+                    for variable, value in zip(variables_of(each.held), each.values, strict=True):
+                        variable.assign(value)
+        _waiting[:] = [each for each in _waiting if all(each.held is not other.held for other in parts)] + late
+        if late:
+            _watch()
+        unmatched = [name for name, held in self._held().items() if name not in kept and variables_of(held)]
+        return Status(late, [name for name in kept if name not in self._held()], unmatched)
 
     def restore(self, save_path: Any) -> Status:
         """As `read`; nothing where there is no file, which `latest_checkpoint` tells by None."""

@@ -149,6 +149,15 @@ def test_folds_and_sparse_tensors(K):
     assert K.to_dense(X) is X
 
 
+def test_labels_end_at_a_blank_or_beyond(K):
+    likely = RNG.random((2, 6, 5)).astype("float32")
+    padded = np.array([[1, 2, 99, 99], [3, 4, 4, 4]])
+    found = K.ctc_batch_cost(padded, likely, np.full((2, 1), 6), np.full((2, 1), 4))
+    for i, count in enumerate((2, 1)):
+        row = slice(i, i + 1)
+        same(found[row], K.ctc_batch_cost(padded[row, :count], likely[row], [[6]], [[count]]))
+
+
 def test_variables_and_phases(K):
     v = K.variable(np.zeros(3))
     K.batch_set_value([(v, np.arange(3.0))])
