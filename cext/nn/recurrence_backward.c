@@ -159,10 +159,14 @@ static void run_piece(const job *w, const scratch *s, int64_t first, int64_t m) 
     start(t, NULL, first, m, s->held);
     for (int64_t step = t->steps - 1; step >= 0; step--) {
         for (int64_t r = 0; r < m; r++) row_of(t, s, r, first + r, step);
+        const active_rows on = active(t, first, m, step);
+        if (!on.count) continue;
         if (p->cell == RECURRENCE_GRU_BEFORE) inner_step(w, s, first, m, step);
-        const int64_t at = place(t, first, step);
-        product(t, m, (const real *)p->dz + at * t->gates * u, t->steps * t->gates * u, w->w, 1, s->dh, u, s->a_packed);
-        if (p->side) product(t, m, (const real *)p->side + at * u, t->steps * u, w->w_inner, 1, s->dh, u, s->a_packed);
+        const int64_t at = place(t, first + on.first, step), columns = t->gates * u;
+        real *dh = s->dh + on.first * u;
+        product(t, on.count, (const real *)p->dz + at * columns, t->steps * columns, w->w, 1, dh, u, s->a_packed);
+        if (p->side)
+            product(t, on.count, (const real *)p->side + at * u, t->steps * u, w->w_inner, 1, dh, u, s->a_packed);
     }
     if (p->dh0) memcpy((real *)p->dh0 + first * u, s->dh, (size_t)(m * u) * sizeof(real));
     if (p->dc0) memcpy((real *)p->dc0 + first * u, s->dc, (size_t)(m * u) * sizeof(real));

@@ -156,9 +156,11 @@ static void run_piece(const job *w, const scratch *s, int64_t first, int64_t m) 
     for (int64_t step = 0; step < t->steps; step++) {
         for (int64_t r = 0; r < m && p->previous; r++)
             memcpy((real *)p->previous + place(t, first + r, step) * u, s->h + r * u, (size_t)u * sizeof(real));
-        product(t, m, s->h, u, w->w, 0, s->product, t->ld, s->a_packed);
+        const active_rows on = active(t, first, m, step);
+        if (on.count)
+            product(t, on.count, s->h + on.first * u, u, w->w, 0, s->product + on.first * t->ld, t->ld, s->a_packed);
         for (int64_t r = 0; r < m; r++) row_of(t, s, r, place(t, first + r, step));
-        if (p->cell == RECURRENCE_GRU_BEFORE) inner_step(w, s, first, m, step);
+        if (on.count && p->cell == RECURRENCE_GRU_BEFORE) inner_step(w, s, first, m, step);
         for (int64_t r = 0; r < m; r++) output(t, s->h + r * u, first + r, step);
     }
     memcpy((real *)p->h + first * u, s->h, bytes);

@@ -68,6 +68,20 @@ INLINE int64_t place(const passes *t, int64_t b, int64_t s) {
 
 INLINE int is_masked(const passes *t, int64_t at) { return t->p->mask && !t->p->mask[at]; }
 
+/* Of the rows of a piece those from the first to the last whose step is not masked: batches that are sorted by length,
+ * or short, have few. */
+typedef struct {
+    int64_t first, count;
+} active_rows;
+
+INLINE active_rows active(const passes *t, int64_t first, int64_t m, int64_t step) {
+    active_rows on = {0, m};
+    while (on.count && is_masked(t, place(t, first + on.count - 1, step))) on.count--;
+    while (on.first < on.count && is_masked(t, place(t, first + on.first, step))) on.first++;
+    on.count -= on.first;
+    return on;
+}
+
 /* The next `count` elements of scratch memory, aligned to 64 bytes. */
 INLINE real *take(char **scratch, int64_t count) {
     real *part = (real *)*scratch;

@@ -10,6 +10,7 @@ from pydtconv.ops import Recurrence
 from pydtconv.ops.base import Spec
 from pydtconv.ops.recurrence import GATES
 from tests.ops.harness import check_op, normal
+from tests.ops.runner import Options, run_op
 
 F = {"tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "hard_sigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1)}
 
@@ -83,6 +84,22 @@ def test_recurrence(cell, options):
 def test_more_samples_than_a_piece_and_wider_than_a_tile(cell):
     op = Recurrence(cell, sequences=True)
     check_op(op, *inputs(op, n=131, steps=2, units=37), reference=reference(op), rtol=1e-4)
+
+
+@pytest.mark.parametrize("cell", GATES)
+def test_masked_rows_make_no_difference_to_others(cell):
+    """Lengths that are sorted, and others; each sample has the bits that it has alone."""
+    op = Recurrence(cell, sequences=True, has_mask=True)
+    z, w, _ = inputs(op, n=9, steps=6)
+    for lengths in ([6, 5, 5, 3, 3, 2, 1, 0, 0], [0, 0, 4, 1, 0, 3, 0, 0, 0]):
+        mask = np.arange(6) < np.array(lengths)[:, None]
+        dys = [normal(9, 6, 5), *[normal(9, 5)] * op.state_count]
+        whole = run_op(op, [z, w, mask], dys, [True, True, False], Options())
+        for i in range(9):
+            parts = [[array[i : i + 1] for array in (z, mask)], [dy[i : i + 1] for dy in dys]]
+            alone = run_op(op, [parts[0][0], w, parts[0][1]], parts[1], [True, True, False], Options())
+            for a, b in zip([*whole.y, whole.dx[0]], [*alone.y, alone.dx[0]], strict=True):
+                np.testing.assert_array_equal(a[i : i + 1], b)
 
 
 @pytest.mark.parametrize("cell", GATES)
