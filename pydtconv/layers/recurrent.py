@@ -198,6 +198,10 @@ class RNN(Layer):
         return outputs
 
     def call(self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False) -> Any:
+        if not sequences.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: expected one step or more, got shape {tuple(sequences.shape)}"
+            )
         states = self._pydt_first_states(sequences, initial_state)
         mask = tree.flatten(mask)[0] if mask is not None else None
         output, states = _scan(self, self.cell, sequences, states, mask, training, self.return_sequences)

@@ -341,6 +341,14 @@ def test_second_derivatives():
         (lambda: layers.LSTM(2)(np.ones((2, 3), "float32")), r"expected 3 dimensions, got shape \(2, 3\)"),
         (lambda: layers.LSTM(2)(X, initial_state=[STATE]), "initial_state: expected 2 states, got 1"),
         (lambda: layers.LSTM(2)(X, initial_state=[STATE, STATE]), r"h0: expected shape \(6, 2\), got \(6, 4\)"),
+        *(
+            (lambda make=make: make()(X[:, :0], training=True), r"expected one step or more, got shape \(6, 0, 3\)")
+            for make in (
+                lambda: layers.LSTM(2),
+                lambda: layers.GRU(2, recurrent_dropout=0.5),
+                lambda: layers.RNN(minimal_cell(pydtconv)(2)),
+            )
+        ),
         (lambda: layers.Bidirectional(layers.Dense(2)), "layer: expected a recurrent layer with go_backwards"),
         (lambda: layers.Bidirectional(layers.LSTM(2), "max"), "merge_mode: expected one of"),
         (
