@@ -17,7 +17,7 @@ from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.graph.runtime.rows import Rows
 from pydtconv.graph.runtime.scratch_file import TransferError
-from pydtconv.graph.runtime.traced_loop import traced_loop
+from pydtconv.graph.runtime.traced_loop import traced_loop, unrolled
 from pydtconv.graph.schedule import measured_times
 from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.offload_search import Offload
@@ -48,4 +48,5 @@ __all__ = [
     "passes_of",
     "run_once",
     "traced_loop",
+    "unrolled",
 ]

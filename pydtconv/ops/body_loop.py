@@ -50,7 +50,7 @@ class Scan(Op):
     replayable: ClassVar[bool] = False  # what it keeps is of the run before
     lacks: ClassVar[Reasons] = {
         "gpu": "a body runs on CPUs: recurrent layers with unroll=True leave their steps in the plan",
-        "onnx": "recurrent layers with unroll=True leave their steps in the graph",
+        "onnx": "what is exported has the operators of all steps",
     }
 
     @property
@@ -133,7 +133,11 @@ class VectorProduct(Op):
 
     dense: ClassVar[bool] = True
     mixes_dtypes: ClassVar[bool] = True
-    lacks: ClassVar[Reasons] = {"gpu": "bodies of Scan run on CPUs", "onnx": "files hold no gradients"}
+    lacks: ClassVar[Reasons] = {
+        "gpu": "bodies of Scan run on CPUs",
+        "onnx": "files hold no gradients",
+        "gradient": "a Scan is differentiated again by its steps",
+    }
 
     @property
     def nondifferentiable(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,25 @@ from pydtconv.ops.body_loop import Scan
 
 #: (states, x) -> the states after the step, and its results
 StepFunction = Callable[[Any, Any], tuple[Any, Any]]
+
+
+class _Unrolls(threading.local):
+    """now: whether this thread leaves the steps of loops in the graph."""
+
+    now = False
+
+
+_unrolls = _Unrolls()
+
+
+@contextmanager
+def unrolled() -> Iterator[None]:
+    """While loops are traced as the operators of all their steps, one behind the other."""
+    before, _unrolls.now = _unrolls.now, True
+    try:
+        yield
+    finally:
+        _unrolls.now = before
 
 
 class _NoBody(Exception):
@@ -48,7 +69,9 @@ def traced_loop(
     """
     graph = current_graph()
     leaves = [*tree.flatten(states), *tree.flatten(xs)]
-    if graph is None or graph.device != "cpu" or steps < 2 or not any(isinstance(x, Tensor) for x in leaves):
+    if graph is None or graph.device != "cpu" or steps < 2 or _unrolls.now:
+        return None
+    if not any(isinstance(x, Tensor) for x in leaves):
         return None
     try:
         return _traced(graph, function, states, xs, steps, axis, backwards, aligned, stacked, mask, zero_output)

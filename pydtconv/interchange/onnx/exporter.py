@@ -16,7 +16,7 @@ from pydtconv import ops, tree
 from pydtconv._version import __version__
 from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.files.whole_file import write_whole
-from pydtconv.graph import Graph, Node, Tensor
+from pydtconv.graph import Graph, Node, Tensor, unrolled
 from pydtconv.interchange.onnx import export_operators, export_rearranging
 from pydtconv.interchange.onnx.export_functions import TYPES
 from pydtconv.interchange.onnx.export_table import follows, row_of
@@ -112,7 +112,8 @@ def _traced(model: Any, shapes: Any, batch: int) -> Traced:
         size = batch if shape[0] is None else shape[0]
         return np.broadcast_to(np.zeros((), "float32"), (size, *shape[1:]))  # type: ignore[arg-type]
 
-    traced = trace(model, "predict", Batch(tree.map_shape_structure(zeros, shapes), None, None, batch), None)
+    with unrolled():
+        traced = trace(model, "predict", Batch(tree.map_shape_structure(zeros, shapes), None, None, batch), None)
     outputs, kept = traced.graph.outputs, set(tree.flatten(traced.predictions))
     traced.graph.outputs = {name: tensor for name, tensor in outputs.items() if name in kept}  # without penalties
     return traced
