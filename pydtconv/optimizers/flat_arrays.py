@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers.by_variable import ByVariable
+from pydtconv.optimizers.clipping import within
 from pydtconv.optimizers.slots import Slots
 
 
@@ -49,6 +50,18 @@ class FlatArrays(ByVariable):
         self._pydt_runs = list(self._pydt_runs_of(store))
         self.binding = object()
         self._pydt_constrained = [v for v in store.variables if getattr(v, "constraint", None) is not None]
+
+    def runs_of_part(self, part: slice, gradients: Any) -> Iterator[tuple[Any, Any, dict[str, Any], bool]]:
+        """Parameters, gradients and slots of the neighbours in a slice that agree on weight decay, and whether they
+        have it.
+        """
+        store, flat, dtype = self._pydt_slots.store, self._pydt_slots.flat, gradients.dtype
+        for run, decays in self._pydt_runs:
+            both = slice(max(run.start, part.start), min(run.stop, part.stop))
+            if both.start < both.stop:
+                slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
+                own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
+                yield store.numbers(store.working_parameters, both, dtype), own, slots, decays
 
     def flat_slots(self, store: ParameterStore) -> Mapping[str, np.ndarray]:
         """The flat arrays of all slots, in the store's order."""

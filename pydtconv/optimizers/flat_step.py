@@ -8,7 +8,7 @@ exclusion from weight decay) is it one call per run of neighbours that agree.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import kernels
 from pydtconv.optimizers.bound_part import BoundPart
 from pydtconv.optimizers.by_gradients import apply_gradients
-from pydtconv.optimizers.clipping import Total, clip, within
+from pydtconv.optimizers.clipping import Total, clip
 from pydtconv.optimizers.flat_arrays import FlatArrays
 
 Flat = np.ndarray
@@ -247,18 +247,6 @@ class FlatStep(FlatArrays):
         rate, decay = self.rate_and_decay
         for w, dw, slots, decays in self.runs_of_part(part, gradients):
             self.update(w, dw, slots, rate, decay if decays else 0.0)
-
-    def runs_of_part(self, part: slice, gradients: Any) -> Iterator[tuple[Any, Any, dict[str, Any], bool]]:
-        """Parameters, gradients and slots of the neighbours in a slice that agree on weight decay, and whether they
-        have it.
-        """
-        store, flat, dtype = self._pydt_slots.store, self._pydt_slots.flat, gradients.dtype
-        for run, decays in self._pydt_runs:
-            both = slice(max(run.start, part.start), min(run.stop, part.stop))
-            if both.start < both.stop:
-                slots = {name: store.numbers(store.working_slot(flat[name]), both, dtype) for name in self.slot_names}
-                own = gradients[within(part, both, dtype.itemsize // store.itemsize)]
-                yield store.numbers(store.working_parameters, both, dtype), own, slots, decays
 
     def _pydt_average_all(self, parts: Sequence[tuple[slice, Any]]) -> None:
         for part, dtype in parts if self.use_ema else ():
