@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from pydtconv import saving
 from pydtconv.compat import patches
 from pydtconv.compat.keras2 import noticed
 from pydtconv.files.hdf5 import opened
+from pydtconv.files.reading import BadFileError
 from pydtconv.models import legacy_files, model_files
 from pydtconv.models.model import Model
 
@@ -17,6 +21,9 @@ _MAGIC = b"\x89HDF\r\n\x1a\n"
 #: endings of files of weights that are not Keras 2's
 _NOT_OLD = (".weights.h5", ".weights.json")
 _FORMATS = (None, "h5", "keras")
+#: models that this process has saved under a name without an ending, by their files: TensorFlow's folders made those
+#: again that their configs cannot make
+_saved: weakref.WeakValueDictionary[Path, Any] = weakref.WeakValueDictionary()
 
 
 def is_hdf5(path: Path) -> bool:
@@ -72,6 +79,7 @@ def _save(original: Callable[..., Any]) -> Callable[..., Any]:
         noticed.once("save", f"save: {path} is written as Keras 2's HDF5: write a name that ends in .keras")
         model_files.check_built(model, "save")
         legacy_files.save_legacy_model(model, path, include_optimizer)
+        _saved[path.resolve()] = model
 
     return save
 
@@ -81,7 +89,19 @@ def _load(original: Callable[..., Any]) -> Callable[..., Any]:
         old = not hasattr(filepath, "read") and Path(filepath).suffix not in (".keras", ".h5", ".hdf5")
         if not old or not is_hdf5(Path(filepath)):
             return original(filepath, custom_objects, compile, **kwargs)
-        return legacy_files.load_legacy_model(Path(filepath), custom_objects, compile)
+        path = Path(filepath)
+        try:
+            return legacy_files.load_legacy_model(path, custom_objects, compile)
+        except BadFileError as error:
+            saved = _saved.get(path.resolve())
+            if saved is None:
+                raise
+            told = f"load_model: {path}: a copy of the model that was saved, with the file's weights: {error}"
+            warnings.warn(told, UserWarning, stacklevel=2)
+        model = copy.deepcopy(saved)
+        with opened(path, "a file of weights") as h5:
+            legacy_files.read_legacy_weights(model, h5, str(path))
+        return model
 
     return load_model
 

@@ -1,5 +1,7 @@
 """Files of weights and models under any name, in the layout of Keras 2."""
 
+import gc
+
 import h5py
 import numpy as np
 import pytest
@@ -66,3 +68,31 @@ def test_folders_of_tensorflow_are_refused(tf, tmp_path):
                 save(f"{tmp_path}/{name}", **more)
     with pytest.raises(ValueError, match="expected"):
         made().load_weights(tmp_path / "nothing")
+
+
+def test_a_model_that_its_config_cannot_make_is_copied(tf, tmp_path):
+    """As a folder of TensorFlow gave it back to the script that had saved it; weights are those of the file."""
+
+    class Own(tf.keras.Model):
+        def __init__(self, units):
+            super().__init__()
+            self.dense = layers.Dense(units)
+
+        def get_config(self):
+            return {"dense": self.dense}
+
+        def call(self, x):
+            return self.dense(x)
+
+    x, model = np.ones((2, 3), "float32"), Own(2)
+    expected = np.array(model(x))
+    model.save(str(tmp_path / "model"))
+    model.dense.kernel.assign(np.zeros((3, 2)))
+    with pytest.warns(UserWarning, match="a copy of the model that was saved, with the file's weights: .*Own"):
+        again = tf.keras.models.load_model(str(tmp_path / "model"))
+    np.testing.assert_array_equal(again(x), expected)
+    np.testing.assert_array_equal(model(x), np.zeros((2, 2)))
+    del model
+    gc.collect()
+    with pytest.raises(OSError, match="Own"):
+        tf.keras.models.load_model(str(tmp_path / "model"))
