@@ -198,6 +198,20 @@ def test_layers_of_ones_own_and_what_is_set():
     np.testing.assert_allclose(found, [[1, 0, 0, 2, 1], [0, 0, 1, 4, 2]])
 
 
+def test_columns_that_are_no_arrays():
+    """Lists, and columns that know their shape alone, as those of pandas."""
+
+    class Series:
+        shape = (3,)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array([1, 2, 1])
+
+    space = FeatureSpace({"a": "integer_categorical"})
+    space.adapt({"a": Series()})
+    np.testing.assert_array_equal(space({"a": Series()}), space({"a": [1, 2, 1]}))
+
+
 def test_models_train_on_it():
     space = _adapted("names")
     y = layers.Dense(1)(space.get_encoded_features())

@@ -340,13 +340,10 @@ def _classes(name: str, layer: Any) -> int:
 
 def _column(values: Any) -> Any:
     """Values (n, 1) of () or (n,)."""
-    values = values if hasattr(values, "shape") else np.asarray(values)
-    missing = 2 - len(values.shape)
-    return (
-        ops.reshape(values, (-1, 1))
-        if missing > 0 and hasattr(values, "apply_op")
-        else (values.reshape(-1, 1) if missing > 0 else values)
-    )
+    values = values if hasattr(values, "apply_op") else np.asarray(values)
+    if len(values.shape) > 1:
+        return values
+    return ops.reshape(values, (-1, 1)) if hasattr(values, "apply_op") else values.reshape(-1, 1)
 
 
 class _Column:
