@@ -162,6 +162,30 @@ LOOPS = {
 }
 
 
+@pytest.mark.parametrize("extent", [1, 2, 5, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(extent, reverse):
+    """Matrices, whose product is not commutative, and sums along another axis; a call is on many elements."""
+    calls, x = [], normal(extent, 2, 2)
+
+    def product(a, b):
+        calls.append(a.shape)
+        return ops.matmul(a, b)
+
+    expected = [x[-1 if reverse else 0]]
+    for each in x[::-1][1:] if reverse else x[1:]:
+        expected.append(expected[-1] @ each)
+    found = ops.associative_scan(product, x, reverse=reverse)
+    np.testing.assert_allclose(found, np.stack(expected[::-1] if reverse else expected), rtol=1e-10)
+    assert len(calls) <= 2 * np.log2(extent)
+    variable = pydtconv.Variable(x, dtype="float64")
+    with pydtconv.GradientTape() as tape:
+        total = ops.sum(ops.square(ops.associative_scan(ops.add, variable * 1.0, reverse=reverse, axis=0)))
+    sums = np.cumsum(x[::-1], 0)[::-1] if reverse else np.cumsum(x, 0)
+    back = np.cumsum(sums, 0) if reverse else np.cumsum(sums[::-1], 0)[::-1]
+    np.testing.assert_allclose(tape.gradient(total, variable), 2 * back, rtol=1e-10)
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_of_traced_code(name):
     def gradients():
