@@ -1,10 +1,11 @@
 """Training of recurrent layers beside its peers: `python -m benchmarks.recurrent --peer torch --peer tensorflow`.
 
 LSTM and GRU of 128 and 512 units on random sequences of as many features, in one and two layers, in one and both
-directions, and ConvLSTM2D on videos.  A step is forward, backward and SGD with momentum on the mean squared error of
-the last output.  All sides run in fresh processes that take turns, on the same number of threads, in float32.
-sequences/s is of the median step; the memory is the peak of a whole process, code and libraries included.  The floor of
-a step is the time of its products alone at the peak of the cores' multiply-adds.  CSV files go to benchmarks/results/.
+directions, and ConvLSTM2D on videos.  NextFrame is the three ConvLSTM2D of Keras's example of next-frame prediction.  A
+step is forward, backward and SGD with momentum on the mean squared error of the last output.  All sides run in fresh
+processes that take turns, on the same number of threads, in float32.  sequences/s is of the median step; the memory is
+the peak of a whole process, code and libraries included.  The floor of a step is the time of its products alone at the
+peak of the cores' multiply-adds.  CSV files go to benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pydtconv import layers, microkernels
 
 
 class Case(NamedTuple):
-    """layers: one behind the other.  units: of each, and features of the input; filters of 3 x 3 for ConvLSTM2D."""
+    """layers: one behind the other.  units: of each, and features of the input; filters where inputs are videos."""
 
     cell: str
     units: int
@@ -40,8 +41,15 @@ class Case(NamedTuple):
     directions: int = 1
 
 
-#: extents of videos
-SIDE = 32
+class Video(NamedTuple):
+    """Images of side x side pixels; channels: None for as many as filters; sizes: of the filters of each layer."""
+
+    side: int
+    channels: int | None
+    sizes: tuple[int, ...]
+
+
+VIDEOS = {"ConvLSTM2D": Video(32, None, (3, 3)), "NextFrame": Video(64, 1, (5, 3, 1))}
 CASES = [
     *(
         Case(cell, units, batch, steps)
@@ -52,17 +60,19 @@ CASES = [
     *(Case(cell, units, 64, 100, 2) for cell in ("LSTM", "GRU") for units in (128, 512)),
     *(Case(cell, units, 64, 100, 1, 2) for cell in ("LSTM", "GRU") for units in (128, 512)),
     Case("ConvLSTM2D", 32, 4, 10, 2),
+    Case("NextFrame", 64, 5, 19, 3),
 ]
 
 
 def network(case: Case) -> Any:
     """The model, not compiled; its output is that of the last step."""
-    images = case.cell == "ConvLSTM2D"
-    x = inputs = keras.Input((case.steps, SIDE, SIDE, case.units) if images else (case.steps, case.units))
+    video = VIDEOS.get(case.cell)
+    shape = (case.units,) if video is None else (video.side, video.side, video.channels or case.units)
+    x = inputs = keras.Input((case.steps, *shape))
     for i in range(case.layers):
-        options = {"return_sequences": i < case.layers - 1}
-        if images:
-            x = layers.ConvLSTM2D(case.units, 3, padding="same", **options)(x)
+        options: dict[str, Any] = {"return_sequences": i < case.layers - 1}
+        if video is not None:
+            x = layers.ConvLSTM2D(case.units, video.sizes[i], padding="same", **options)(x)
             continue
         layer = getattr(layers, case.cell)(case.units, **options)
         x = (layers.Bidirectional(layer) if case.directions == 2 else layer)(x)
@@ -73,11 +83,14 @@ def gflops(case: Case) -> float:
     """Of the products of a step; each is made forwards, and twice backwards, but for the gradient of the input."""
     gates = 3 if case.cell == "GRU" else 4
     each = case.batch * case.steps * gates * case.units * case.directions
-    each *= 9 * SIDE * SIDE if case.cell == "ConvLSTM2D" else 1
-    total = 0.0
+    video, total = VIDEOS.get(case.cell), 0.0
     for i in range(case.layers):
         features = case.units * (case.directions if i else 1)
-        total += 2e-9 * each * (features * (3 if i else 2) + case.units * 3)
+        taps = 1
+        if video is not None:
+            taps = (video.side * video.sizes[i]) ** 2
+            features = features if i else video.channels or features
+        total += 2e-9 * each * taps * (features * (3 if i else 2) + case.units * 3)
     return total
 
 
@@ -140,8 +153,9 @@ def main() -> None:
         prog="python -m benchmarks.recurrent", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_peer_arguments(parser)
-    parser.add_argument("--cells", nargs="+", choices=("LSTM", "GRU", "ConvLSTM2D"), help="these alone")
+    parser.add_argument("--cells", nargs="+", choices=("LSTM", "GRU", *VIDEOS), help="these alone")
     parser.add_argument("--units", nargs="+", type=int, help="cases of these alone")
+    parser.add_argument("--layers", nargs="+", type=int, help="cases of so many layers alone")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each side (default: 2)")
     parser.add_argument("--steps", type=int, default=5, help="timed steps of a process (default: 5)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -149,9 +163,10 @@ def main() -> None:
     pythons = installed(options.peer, options.peer_python)
     peak = microkernels.peak_gflops(threads=options.threads)
     rows: dict[str, list[dict[str, object]]] = {}
+    asked = {"cell": options.cells, "units": options.units, "layers": options.layers}
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
-            if case.cell not in (options.cells or [case.cell]) or case.units not in (options.units or [case.units]):
+            if any(getattr(case, name) not in (wanted or [getattr(case, name)]) for name, wanted in asked.items()):
                 continue
             results = results_of(case, options, pythons, Path(folder))
             for peer in pythons or ("",):

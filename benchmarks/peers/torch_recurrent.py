@@ -20,15 +20,16 @@ from torch import nn
 
 from benchmarks import memory
 
-SIDE = 32
+#: as in benchmarks/recurrent.py: side, channels (0: as many as filters), sizes of filters
+VIDEOS = {"ConvLSTM2D": (32, 0, (3, 3)), "NextFrame": (64, 1, (5, 3, 1))}
 
 
 class ConvLSTM(nn.Module):
-    def __init__(self, filters: int) -> None:
+    def __init__(self, channels: int, filters: int, size: int) -> None:
         super().__init__()
         self.filters = filters
-        self.of_inputs = nn.Conv2d(filters, 4 * filters, 3, padding=1)
-        self.of_state = nn.Conv2d(filters, 4 * filters, 3, padding=1, bias=False)
+        self.of_inputs = nn.Conv2d(channels, 4 * filters, size, padding=size // 2)
+        self.of_state = nn.Conv2d(filters, 4 * filters, size, padding=size // 2, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         n, steps = x.shape[:2]
@@ -49,14 +50,17 @@ class Last(nn.Module):
     def __init__(self, cell: str, units: int, layers: int, directions: int) -> None:
         super().__init__()
         self.cell, self.units = cell, units
-        if cell == "ConvLSTM2D":
-            self.layers: nn.Module = nn.Sequential(*(ConvLSTM(units) for _ in range(layers)))
+        if cell in VIDEOS:
+            _, channels, sizes = VIDEOS[cell]
+            widths = [channels or units, *[units] * layers]
+            every = (ConvLSTM(widths[i], units, sizes[i]) for i in range(layers))
+            self.layers: nn.Module = nn.Sequential(*every)
         else:
             options = {"batch_first": True, "bidirectional": directions == 2}
             self.layers = getattr(nn, cell)(units, units, layers, **options)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.cell == "ConvLSTM2D":
+        if self.cell in VIDEOS:
             return self.layers(x)[:, -1]
         y, _ = self.layers(x)
         return torch.cat([y[:, -1, : self.units], y[:, 0, self.units :]], 1)
@@ -68,9 +72,10 @@ def train(
     torch.manual_seed(0)
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     model = Last(cell, units, layers, directions)
-    images = cell == "ConvLSTM2D"
-    x = torch.randn(batch, sequence, units, *[SIDE] * 2) if images else torch.randn(batch, sequence, units)
-    y = torch.randn(batch, units, *[SIDE] * 2) if images else torch.randn(batch, directions * units)
+    side, channels, _ = VIDEOS.get(cell, (0, 0, ()))
+    places = [side] * 2 if side else []
+    x = torch.randn(batch, sequence, channels or units, *places)
+    y = torch.randn(batch, units, *places) if side else torch.randn(batch, directions * units)
     optimizer, loss = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9), nn.MSELoss()
     seconds = []
     for _ in range(steps + 2):
