@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops, tree
+from pydtconv import ops, replica, tree
 from pydtconv.graph import traced_loop
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.base.layer import Layer
@@ -214,6 +214,11 @@ class RNN(Layer):
         """The states before the first step in the structure of the cell's; None for zeros."""
         n = sequences.shape[0]
         if self.stateful:
+            if replica.current().parts > 1:
+                raise NotImplementedError(
+                    f"{type(self).__name__} {self.name!r}: stateful: expected one process, got "
+                    f"{replica.current().parts}: each has other samples, which leave it other states"
+                )
             if self.states is None:
                 zeros = [np.zeros(tuple(s.shape), self.variable_dtype) for s in tree.flatten(self.get_initial_state(n))]
                 made = [Variable(zero, trainable=False, name="rnn_state") for zero in zeros]

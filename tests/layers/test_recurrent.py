@@ -212,6 +212,12 @@ def test_stateful_as_keras():
         layers.GRU(2, stateful=True)(pydtconv.Input((3, 4)))
 
 
+def test_stateful_layers_expect_one_process(monkeypatch):
+    monkeypatch.setattr(pydtconv.replica.Replica, "parts", 2)
+    with pytest.raises(NotImplementedError, match=r"stateful: expected one process, got 2: each has other samples"):
+        layers.GRU(2, stateful=True)(X)
+
+
 @pytest.mark.parametrize("subclassed", [False, True])
 def test_stateful_training_resumes_bit_for_bit(subclassed, tmp_path):
     class Own(pydtconv.Model):
