@@ -93,6 +93,15 @@ def volumes():
     return keras.Model(inputs, layers.Dense(4, activation="softmax")(x))
 
 
+def recurrent():
+    """Parts of rows of images as steps, of which some are masked."""
+    inputs = keras.Input((8, 8, 3))
+    x = layers.Masking()(layers.ReLU(threshold=1.0)(layers.Reshape((24, 8))(inputs)))
+    x = layers.Bidirectional(layers.LSTM(5, return_sequences=True, dropout=0.2))(x)
+    x = layers.RNN([layers.GRUCell(4), layers.SimpleRNNCell(6)], go_backwards=True)(x)
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(x))
+
+
 #: of TRAINED, OPTIMIZERS and OPTIONS, what make test takes
 QUICK = (
     "frozen",  # first: it meets processes that have reduced nothing yet
@@ -373,6 +382,12 @@ def trained_scaled(x, y):
     return trained_with(optimizers.LossScaleOptimizer(inner, 64.0, 2), x, y)
 
 
+def trained_recurrent(x, y):
+    model = recurrent()
+    model.compile(optimizers.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model, model.fit(x, y, BATCH, 3, 0)
+
+
 TRAINED = {
     "several_dtypes": trained_several_dtypes,
     "own_step_of_several_dtypes": trained_own_step_of_several_dtypes,
@@ -387,6 +402,7 @@ TRAINED = {
     "concatenating": trained_concatenating,
     "separable": trained_separable,
     "attending": trained_attending,
+    "recurrent": trained_recurrent,
     "volumes": trained_volumes,
     "frozen": trained_frozen,
     "by_hand": trained_by_hand,
