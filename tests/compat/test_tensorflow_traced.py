@@ -99,3 +99,12 @@ def test_symbolic_strings_are_hashed_as_arrays_are(tf):
     np.testing.assert_array_equal(found, crossing([words, words]))
     with pytest.raises(ValueError, match="salt: expected None for strings in tensors"):
         tf.keras.layers.Hashing(4, salt=3)(x)
+
+
+def test_functions_of_numpy_give_arrays_of_numpy(tf):
+    """As of TensorFlow's tensors: their elements are keys of dicts."""
+    x = tf.constant([0.25, 0.75])
+    for function in (np.argsort, np.sort, np.flip, np.squeeze, np.transpose, np.unique, np.cumsum, np.round):
+        assert type(function(x)) is np.ndarray, function
+    assert type(np.stack([x, x])) is type(np.concatenate([x, x])) is np.ndarray
+    assert {0: "a", 1: "b"}[np.argsort(x)[::-1][0]] == "b"

@@ -139,6 +139,19 @@ class Array(np.ndarray):
             found = getattr(ufunc, method)(*plain, **kwargs)
         return as_tensor(found) if isinstance(found, np.ndarray) or method == "__call__" else found
 
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions give NumPy's arrays, whose elements are numbers, as they do of tensors."""
+        return function(*_plain(args), **_plain(kwargs))
+
+
+def _plain(value: Any) -> Any:
+    """A structure with NumPy's own arrays."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value.view(np.ndarray) if isinstance(value, Array) else value
+
 
 class Number(float):
     """A float that has what a script asks of a tensor without axes: results of metrics, learning rates."""
