@@ -162,6 +162,34 @@ LOOPS = {
 }
 
 
+def test_while_loop_of_traced_code():
+    def doubled(x, most=None):
+        return ops.while_loop(
+            lambda i, y: ops.sum(y) < 100.0, lambda i, y: (i + 1, y * 2.0), (np.int32(0), x), maximum_iterations=most
+        )
+
+    class Doubled(layers.Layer):
+        def call(self, x, most=9):
+            count, y = doubled(x, most)
+            return ops.cast(count, "float32"), y
+
+    x = np.ones((2, 3), "float32")
+    layer = Doubled()
+    for most, steps in ((9, 5), (3, 3)):
+        count, y = layer(x, most=most)
+        assert count == steps
+        np.testing.assert_array_equal(y, x * 2.0**steps)
+    variable = pydtconv.Variable(x)
+    with pydtconv.GradientTape() as tape:
+        total = ops.sum(doubled(variable * 1.0)[1])
+    np.testing.assert_array_equal(tape.gradient(total, variable), 32 * x)
+    inputs = pydtconv.Input((3,))
+    model = pydtconv.Model(inputs, layer(inputs)[1])
+    np.testing.assert_array_equal(model.predict(x, verbose=0), 32 * x)
+    with pytest.raises(NotImplementedError, match="expected maximum_iterations"):
+        layer(x, most=None)
+
+
 @pytest.mark.parametrize("extent", [1, 2, 5, 8])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_associative_scan(extent, reverse):

@@ -2,7 +2,8 @@
 
 While a graph is traced, `scan` and `fori_loop` leave one operator there, `Scan`, where a step only computes; else, as
 other loops, the operators of their steps, one behind the other.  What depends on the values of symbolic tensors is not
-known then: `cond` computes both branches and chooses, and `while_loop` refuses.
+known then: `cond` computes both branches and chooses, and `while_loop` expects
+a number of steps that suffices.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from pydtconv import hooks, tree
 from pydtconv.hooks import as_result
+from pydtconv.ops.base import functions
 from pydtconv.ops.branches import traced
 from pydtconv.ops.functions.operands import is_symbolic
 from pydtconv.ops.functions.shape import concatenate, get_item, stack
@@ -71,20 +73,41 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def while_loop(
     cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
 ) -> Any:
-    """body on loop_vars as long as cond is true for them, at most maximum_iterations times."""
+    """body on loop_vars as long as cond is true for them, at most maximum_iterations times.
+
+    Where cond is not known yet, and maximum_iterations is, so many steps run, and the variables change as long as cond
+    is true.
+    """
     many = isinstance(loop_vars, (list, tuple))
     values = tuple(loop_vars) if many else (loop_vars,)
     done = 0
     while maximum_iterations is None or done < maximum_iterations:
         test = cond(*values)
-        if is_symbolic(test) and not hasattr(test, "value"):
-            raise NotImplementedError("ops.while_loop: its condition depends on symbolic tensors: use ops.fori_loop")
+        if _is_open(test) and not hasattr(test, "value"):
+            if maximum_iterations is None:
+                raise NotImplementedError(
+                    "ops.while_loop: its condition depends on symbolic tensors: expected maximum_iterations, or "
+                    "ops.fori_loop"
+                )
+            values = _while_true(cond, body, values, test, int(maximum_iterations) - done)
+            break
         if not np.asarray(test).all():
             break
         result = body(*values)
         values = tuple(result) if isinstance(result, (list, tuple)) else (result,)
         done += 1
     return values if many else values[0]
+
+
+def _while_true(cond: Callable[..., Any], body: Callable[..., Any], values: Any, test: Any, steps: int) -> Any:
+    def step(_: Any, state: Any) -> Any:
+        on, before = state
+        new = traced(body, *before)
+        new = tuple(new) if isinstance(new, (list, tuple)) else (new,)
+        after = tree.map_structure(lambda a, b: where(on, a, b), new, before)
+        return functions.logical_and(on, cond(*after)), after
+
+    return fori_loop(0, steps, step, (test, values))[1]
 
 
 def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
