@@ -123,3 +123,11 @@ def test_functions_run_as_they_are_written_where_that_is_asked_for(tf):
         tf.config.run_functions_eagerly(False)
     doubled(np.ones(3, "float32"))
     assert len(runs) == 3
+
+
+def test_sparse_tensors_are_cast_and_compared_as_sequences(tf):
+    labels = tf.cast(tf.sparse.from_dense(np.array([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0]])), dtype=tf.int64)
+    assert labels.dtype == tf.int64
+    paths = tf.cast(tf.sparse.from_dense(tf.constant([[1, 3, 0], [3, 0, 0]])), tf.int64)
+    distances = tf.edit_distance(paths, labels, normalize=False)
+    assert tf.reduce_mean(distances).numpy() == 0.5
