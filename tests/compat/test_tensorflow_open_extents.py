@@ -30,6 +30,10 @@ OF_EXTENTS = {
     "fill": lambda tf, x, n: tf.fill([n, 3], 2.0) * x,
     "eye": lambda tf, x, n: tf.matmul(tf.eye(n), x),
     "shape": lambda tf, x, n: tf.reshape(tf.reshape(x, [-1]), tf.shape(x)),
+    "size": lambda tf, x, n: tf.reshape(x, (tf.size(x) // 3, 3)) * tf.cast(tf.size(x), "float32"),
+    "one_hot": lambda tf, x, n: tf.matmul(tf.one_hot(tf.range(n), n), x),
+    "unstack": lambda tf, x, n: tf.zeros(tf.unstack(tf.shape(x))) + x + tf.cast(tf.unstack(tf.shape(x))[0], "float32"),
+    "unpacked": lambda tf, x, n: tf.reshape(x, [*tf.stack([n, 3]), 1]),
     "backend": lambda tf, x, n: x / tf.cast(tf.keras.backend.shape(x)[0], "float32"),
 }
 

@@ -70,6 +70,10 @@ def shape(input: Any, out_type: Any = None, name: str | None = None) -> Extents:
     return Extents(input.shape if hasattr(input, "shape") else np.shape(input))
 
 
+def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Any:
+    return open_extents.size(input) if isinstance(input, KerasTensor) else array(ops.size(array(input)), out_type)
+
+
 def one_hot(
     indices: Any, depth: int, on_value: Any = None, off_value: Any = None, axis: int = -1, dtype: Any = "float32"
 ) -> Any:
@@ -327,11 +331,11 @@ def function_table() -> dict[str, Any]:
         tile,
     )  # fmt: skip
     table |= {each.__name__: each for each in own}
-    table |= open_extents.recorded({name: table[name] for name in ("zeros", "ones", "fill", "range", "eye")})
+    table |= open_extents.recorded({name: table[name] for name in ("zeros", "ones", "fill", "range", "eye", "one_hot")})
     table |= gather_scatter.table() | control.table() | segments.table()
     table |= shapes.table() | special.of_tf() | nn_windows.of_tf() | linalg.of_tf()
     table["cumsum"] = special.cumsum
-    table["size"] = lambda input, out_type="int32", name=None: array(ops.size(array(input)), out_type)
+    table["size"] = size
     table["rank"] = lambda input, name=None: Count(len(shape(input)))
     table["identity"] = lambda input, name=None: array(ops.copy(input))
     table["add_n"] = sum_of

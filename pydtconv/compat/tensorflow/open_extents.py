@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from pydtconv.layers.unknown_extents import PROBES
 from pydtconv.ops.base import Spec
 from pydtconv.ops.operations import Card, as_operation, card_of
 
+#: dtypes of Python's numbers, as tensorflow has them
+_OF_PYTHON = {"i": "int32", "f": "float32"}
+
 
 class Computed(Operation):
     """A function of extents and numbers.  Its result is a value where a model is replayed, not a tensor."""
@@ -26,9 +29,10 @@ class Computed(Operation):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         found = self.function(*args, **kwargs)
-        if not isinstance(found, (np.ndarray, np.generic)):
+        if not isinstance(found, (np.ndarray, np.generic, list, tuple)):
             return found
-        return np.asarray(found) if found.ndim else np.asarray(found).item()
+        values = np.asarray(found)
+        return values if values.ndim else values.item()
 
     def symbolic_call(self, *args: Any, **kwargs: Any) -> OfExtents:
         return OfExtents(self, args, kwargs)
@@ -43,12 +47,17 @@ class OfExtents(KerasTensor):
             with Graph(training=False) as graph:
                 found.append(_value(operation, args, kwargs, graph, functools.partial(_filled, probe)))
         shapes = [tuple(np.shape(value)) if not isinstance(value, Tensor) else value.shape for value in found]
-        dtype = str(getattr(found[0], "dtype", {int: "int32", float: "float32"}.get(type(found[0]), "bool")))
-        super().__init__(tuple(n if n == m else None for n, m in zip(*shapes, strict=True)), dtype)
+        dtype = (
+            found[0].dtype if hasattr(found[0], "dtype") else _OF_PYTHON.get(np.asarray(found[0]).dtype.kind, "bool")
+        )
+        super().__init__(tuple(n if n == m else None for n, m in zip(*shapes, strict=True)), str(dtype))
         Node(operation, args, kwargs, self)
 
     def _pydt_stand_in(self, graph: Graph, fill: Any) -> Any:
         return _value(self.node.operation, self.node.args, self.node.kwargs, graph, fill)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
     def apply_function(self, card: Card, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if all(isinstance(leaf, OfExtents) for leaf in symbolic_leaves((args, kwargs))):
@@ -103,6 +112,11 @@ def extents(x: KerasTensor) -> tuple[Any, ...]:
         return OfExtents(Computed(lambda tensor: tensor.shape[axis]), (x,), {})
 
     return tuple(extent(axis) if n is None else n for axis, n in enumerate(x.shape))
+
+
+def size(x: KerasTensor) -> Any:
+    """The number of elements of a symbolic tensor."""
+    return functools.reduce(operator.mul, extents(x), 1)
 
 
 def recorded(functions: dict[str, Any]) -> dict[str, Any]:
