@@ -139,11 +139,11 @@ def bind_forward(op: Scan, p: Pass) -> Call:
         for i, (y, result) in enumerate(zip(ys, loop.results, strict=True)):
             held = -1 if active else op.held[i]
             if active:
-                np.copyto(y[place], result)
+                np.copyto(y[place, ...], result)
             elif held < 0:
                 y[place] = 0
             else:
-                np.copyto(y[place], loop.states[held])
+                np.copyto(y[place, ...], loop.states[held])
 
     def run() -> None:
         loop.begin()
@@ -223,7 +223,7 @@ class Backward(_Loop):
         for call in self.calls:
             call()
         for gradient, dx in self.dx:
-            np.copyto(dx[t], 0 if gradient is None else gradient)
+            np.copyto(dx[t, ...], 0 if gradient is None else gradient)
         for dw, gradient in self.added:
             _add(dw, gradient)
         for seed, gradient in self.dstates:

@@ -152,6 +152,7 @@ LOOPS = {
         ops.swapaxes(x, 0, 1),
         reverse=True,
     ),
+    "scalars": lambda x: ops.scan(lambda c, x: (c * 0.5 + x, c * x), x[0, 0, 0], x[:, 0, 1]),
     "length": lambda x: ops.scan(lambda c, _: (c * 0.5, c), x, length=3),
     "no results": lambda x: ops.scan(lambda c, x: (c + x * x, None), x[0], x)[0],
     "fori_loop": lambda x: ops.fori_loop(1, 5, lambda i, v: ops.tanh(v) * ops.cast(i, "float64") + v, x),
