@@ -284,6 +284,22 @@ def test_dropout_is_drawn_anew_in_each_step_of_training(make, shape):
     assert len(set(losses)) == 4
 
 
+def test_each_call_on_arrays_draws_anew_in_each_step_of_a_cell():
+    class Noisy(layers.Layer):
+        state_size = 4
+
+        def __init__(self):
+            super().__init__()
+            self.noise = layers.GaussianNoise(1.0, seed=3)
+
+        def call(self, inputs, states, training=False):
+            return self.noise(states[0], training=training), states
+
+    layer, x = layers.RNN(Noisy(), return_sequences=True), np.ones((2, 5, 4), "float32")
+    first, second = np.array(layer(x, training=True)), np.array(layer(x, training=True))
+    assert np.unique([first, second]).size == 2 * first.size
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_gates_have_an_activation_each(after):
     """As softmax, which is over a gate's units."""

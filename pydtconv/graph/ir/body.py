@@ -21,7 +21,7 @@ class BodyGraph(Graph):
 
     def __init__(self, outer: Graph) -> None:
         super().__init__(outer.training, outer.device)
-        self.outer = outer
+        self.outer, self.runs_once = outer, outer.runs_once
         self.read_values = []
         self.shared: dict[int, tuple[Any, Tensor]] = {}
         self._scopes = list(outer._scopes)

@@ -33,7 +33,7 @@ def current_graph() -> Graph | None:
 @hooks.graph_of_draws.fill
 def _graph_of_draws() -> Graph | None:
     graph = current_graph()
-    return None if graph is None or graph.runs_once else graph
+    return None if graph is None or (graph.runs_once and graph.outer is None) else graph
 
 
 #: names of operators that give yes or no
