@@ -52,11 +52,12 @@ def _gates(draw: Draw, kind: str) -> dict[str, Any]:
 
 def _layer(k: Any, draw: Draw, sequences: bool, stateful: bool, state: bool) -> tuple[Any, Any]:
     """A layer, and the sizes of its states."""
+    backwards = draw.chance(0.25)
     options = {
         "return_sequences": sequences,
         "return_state": state,
-        "go_backwards": draw.chance(0.25),
-        "unroll": draw.chance(0.2),
+        "go_backwards": backwards,
+        "unroll": draw.chance(0.2) and not backwards,
         "stateful": stateful,
         "zero_output_for_mask": draw.chance(0.3),
     }
@@ -71,6 +72,7 @@ def _layer(k: Any, draw: Draw, sequences: bool, stateful: bool, state: bool) -> 
     if stateful or state or draw.chance(0.6):
         return layer, sizes
     del options["go_backwards"]
+    options["unroll"] = False  # with masks, Keras's unrolled backward steps zero the outputs of other steps
     backward = getattr(k.layers, draw.of("LSTM", "GRU"))(units=gates[0]["units"], go_backwards=True, **options)
     forward = getattr(k.layers, kinds[0])(**gates[0], **options)
     merge = draw.of("concat", "sum", "mul", "ave")
