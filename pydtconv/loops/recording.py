@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import tree
-from pydtconv.dtypes import BFLOAT16, FLOATING, real
+from pydtconv.dtypes import BFLOAT16, real
 from pydtconv.engine import Workspace
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.deferred import Deferred, Known, ValueNeededError
@@ -29,6 +29,7 @@ from pydtconv.loops.stages import run_stage
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.branches import check_none
 from pydtconv.ops.shape import Cast
+from pydtconv.support.strings import are_strings
 
 __all__ = ["Handle", "Recording", "ValueNeededError"]
 
@@ -200,7 +201,7 @@ class Recording(Graph):
         return self.input(f"x{len(self.inputs)}", spec)
 
     def taken_in(self, layer: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The arguments of a layer: arrays as tensors, in the layer's dtype, as where nothing is recorded."""
+        """The arguments of a layer: arrays as tensors, floats in the layer's dtype, as where nothing is recorded."""
         if context.is_calling():
             return args, kwargs
         inside = {id(each) for each in layer._pydt_flatten_layers()}
@@ -213,9 +214,7 @@ class Recording(Graph):
             if isinstance(leaf, (np.ndarray, np.generic)):
                 array = np.asarray(leaf) if not isinstance(leaf, np.ndarray) else leaf
                 self.check_views([array])
-                return self.handle(self.feed(array, layer._pydt_array_dtype))
-            if isinstance(leaf, Handle) and leaf.dtype not in FLOATING:
-                return self.add(Cast(layer.dtype), [leaf])
+                return self.handle(self.feed(array, None if array.dtype.kind in "biu" else layer._pydt_array_dtype))
             return leaf
 
         return tree.map_structure(taken, (args, kwargs))
@@ -419,11 +418,11 @@ def _same(kept: np.ndarray, array: np.ndarray) -> bool:
 def kind_of(array: np.ndarray) -> str:
     """The dtype in which an array is read: floats as they are, integers in 32 or 64 bits, which hold them all.
 
-    bfloat16 is read in float32.  Raises TypeError for complex numbers.
+    bfloat16 is read in float32.  Raises TypeError for complex numbers and strings.
     """
     name = array.dtype.name
     if array.dtype.kind == "f" or name == BFLOAT16:
         return real(name)
-    if array.dtype.kind == "c":
+    if array.dtype.kind == "c" or are_strings(array):
         raise TypeError(f"traced code: expected real numbers, got {name}")
     return "int64" if array.dtype.itemsize > 4 or array.dtype == np.uint32 else "int32"

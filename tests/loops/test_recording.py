@@ -72,3 +72,30 @@ def test_steps_of_a_loop_with_several_results_have_one_plan(monkeypatch):
         assert np.isfinite(np.asarray(tape.gradient(loss, w))).all()
         assert [float(ops.max(part)) for part in parts] == [3.0 * n for n in range(6)]
     assert len(planned) <= 3
+
+
+LARGE = np.array([[2**40 + 1], [2**40 + 3], [2**24 + 1]])
+TEXTS = np.array([["a cat"], ["the dog"], [""]])
+
+
+@pytest.mark.parametrize(
+    ("layer", "x"),
+    [
+        (keras.layers.IntegerLookup(vocabulary=[2**40 + 1, 2**24, 2**24 + 1, 2**40 + 3]), LARGE),
+        (keras.layers.Hashing(50), LARGE),
+        (keras.layers.StringLookup(vocabulary=["the dog", ""]), TEXTS),
+        (keras.layers.Hashing(50), TEXTS),
+        (keras.layers.TextVectorization(vocabulary=["cat", "dog"], output_sequence_length=3), TEXTS),
+    ],
+)
+def test_integers_and_strings_reach_layers_as_they_are(layer, x):
+    inputs = keras.Input((1,), dtype="string" if x is TEXTS else "int64")
+    model = keras.Model(inputs, layer(inputs))
+    expected = np.asarray(layer(x)).reshape(3, -1)
+    with GradientTape():
+        np.testing.assert_array_equal(np.asarray(model(x)), expected)
+    if x is TEXTS:
+        with pytest.raises(TypeError, match="traced code: expected real numbers, got str"):
+            keras.function(model)(x)
+    else:
+        np.testing.assert_array_equal(np.asarray(keras.function(model)(x)), expected)
