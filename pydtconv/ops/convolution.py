@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pydtconv.conv.algorithms import current_name
 from pydtconv.conv.cost import fewest_multiplications
-from pydtconv.conv.problem import ConvProblem, by_axis
+from pydtconv.conv.problem import DIRECTIONS, ConvProblem, by_axis
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
 from pydtconv.ops.base import Cost, Op, Retained, Spec, Window, functions
@@ -28,6 +28,16 @@ from pydtconv.ops.normalization import BatchNorm
 __all__ = ["Conv", "DepthwiseConv"]
 
 Algorithm = str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
+
+
+def _by_direction(algorithm: Any) -> Any:
+    """With names of today; names by direction as pairs.  Raises ValueError for what is no Algorithm."""
+    if not isinstance(algorithm, (Mapping, tuple, list)):
+        return _current(algorithm)
+    pairs = [*algorithm.items()] if isinstance(algorithm, Mapping) else algorithm
+    if not all(isinstance(each, (tuple, list)) and len(each) == 2 and each[0] in DIRECTIONS for each in pairs):
+        raise ValueError(f"algorithm: expected a name, or names by {', '.join(DIRECTIONS)}, got {algorithm!r}")
+    return tuple(sorted((direction, _current(name)) for direction, name in pairs))
 
 
 def _current(name: Any) -> Any:
@@ -69,11 +79,7 @@ class ConvBase(Op):
     def __post_init__(self) -> None:
         object.__setattr__(self, "strides", by_axis(self.strides, "strides"))
         object.__setattr__(self, "dilation", by_axis(self.dilation, "dilation"))
-        named = sorted(self.algorithm.items()) if isinstance(self.algorithm, Mapping) else self.algorithm
-        if named is not None and not isinstance(named, str):
-            object.__setattr__(self, "algorithm", tuple((direction, _current(name)) for direction, name in named))
-        else:
-            object.__setattr__(self, "algorithm", _current(named))
+        object.__setattr__(self, "algorithm", _by_direction(self.algorithm))
         check_fusable(self.activation)
 
     @property

@@ -38,6 +38,12 @@ def test_conv(variant):
     )
 
 
+@pytest.mark.parametrize("given", [5, True, ("im2col",), {"backward": "im2col"}, {5: "im2col"}, {"forward": 5}])
+def test_what_is_no_algorithm_is_refused(given):
+    with pytest.raises(ValueError, match="algorithm: expected "):
+        Conv(algorithm=given)
+
+
 @pytest.mark.parametrize("strides", [1, 2])
 def test_pointwise(strides):
     check_op(
