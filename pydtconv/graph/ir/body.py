@@ -19,6 +19,8 @@ class BodyGraph(Graph):
     shared: what is read of outside, as it is there, with its input here.
     """
 
+    closed = False
+
     def __init__(self, outer: Graph) -> None:
         super().__init__(outer.training, outer.device)
         self.outer, self.runs_once = outer, outer.runs_once
@@ -26,7 +28,19 @@ class BodyGraph(Graph):
         self.shared: dict[int, tuple[Any, Tensor]] = {}
         self._scopes = list(outer._scopes)
 
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self.closed = True
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise ValueError(
+                "a tensor of one step of a loop was used after the loop, whose results have all steps: expected those, "
+                "or unroll=True, with which each step has tensors of its own"
+            )
+
     def add(self, op: Op, inputs: Sequence[Any]) -> Any:
+        self.check_open()
         outside = not any(isinstance(x, Tensor) and x.graph is self for x in inputs)
         if outside and not (op.draws or op.updates or isinstance(op, Cast)):
             assert self.outer is not None

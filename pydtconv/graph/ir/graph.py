@@ -270,6 +270,9 @@ class Graph:
     def __exit__(self, *error: object) -> None:
         tracing.end()
 
+    def check_open(self) -> None:
+        """Raises ValueError where its tensors can no longer be used, as those of a loop's step outside of it."""
+
     def input(self, name: str, spec: Spec) -> Tensor:
         """A named input."""
         tensor = Tensor(self, spec, name)
@@ -387,6 +390,7 @@ class Graph:
         """An operand of the op; a value becomes a constant of this dtype."""
         if isinstance(value, Tensor):
             if value.graph is not self:
+                value.graph.check_open()
                 raise ValueError(f"{value} belongs to another graph; a layer kept a tensor of an earlier call")
             return value
         if isinstance(value, Variable):

@@ -169,6 +169,9 @@ class Layer(Weights, Operation):
                 raise ValueError(
                     f"layer {self.name!r}: {type(self).__name__}.call: expected it to return tensors, got None"
                 )
+            for leaf in tree.flatten(outputs) if outermost else ():
+                if isinstance(leaf, Tensor):
+                    leaf.graph.check_open()
             self.built = True
             if self.supports_masking and (masked or type(self).compute_mask is not Layer.compute_mask):
                 first = args[0] if args else next(iter(kwargs.values()))

@@ -245,3 +245,15 @@ def test_steps_whose_code_asks_for_numbers_run_one_by_one():
     assert not loops_of(model)
     x = np.ones((2, 3), "float32")
     np.testing.assert_allclose(model.predict(x, verbose=0), ((2 * x + 2 * x) * 2 + x))
+
+
+@pytest.mark.parametrize("use", [lambda seen, y: seen[0], lambda seen, y: ops.stack(seen), lambda seen, y: y + seen[0]])
+def test_tensors_of_a_step_are_refused_after_the_loop(use):
+    class Collecting(layers.Layer):
+        def call(self, x):
+            seen = []
+            y = ops.scan(lambda c, x: (c + x, seen.append(c * x) or c), x[0], x)[1]
+            return use(seen, y)
+
+    with pytest.raises(ValueError, match="a tensor of one step of a loop was used after the loop"):
+        Collecting()(X)
