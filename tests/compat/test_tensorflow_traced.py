@@ -108,3 +108,23 @@ def test_functions_of_numpy_give_arrays_of_numpy(tf):
         assert type(function(x)) is np.ndarray, function
     assert type(np.stack([x, x])) is type(np.concatenate([x, x])) is np.ndarray
     assert {0: "a", 1: "b"}[np.argsort(x)[::-1][0]] == "b"
+
+
+def test_sparse_tensors_keep_fractions_and_gradients(tf):
+    """In traced code and on a tape, of variables and of what is watched; places outside are refused."""
+    values, places = np.array([1.5, 2.0, -3.25], "float32"), [[0, 1], [2, 0], [2, 3]]
+    expected = np.zeros((3, 4), "float32")
+    expected[tuple(np.transpose(places))] = values
+
+    def whole(values):
+        return tf.sparse.to_dense(tf.SparseTensor(places, values, [3, 4]))
+
+    np.testing.assert_array_equal(tf.function(whole)(tf.constant(values)), expected)
+    np.testing.assert_array_equal(whole(tf.sparse.from_dense(expected).values), expected)
+    for x in (tf.Variable(values), tf.constant(values)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(whole(x) ** 2)
+        np.testing.assert_allclose(tape.gradient(y, x), 2 * values)
+    with pytest.raises(ValueError, match=r"indices: expected those of shape \(2, 2\)"):
+        tf.sparse.to_dense(tf.SparseTensor([[0, -1]], [5], [2, 2]))

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops, tree
+from pydtconv import hooks, ops, tree
 from pydtconv.compat.tensorflow.arrays import Array, array
 from pydtconv.compat.tensorflow.dtypes import DType, as_dtype
 from pydtconv.compat.tensorflow.specs import Shape
-from pydtconv.graph.ir.graph import Tensor
 from pydtconv.ops.operations import Card, Waiting
 
 
@@ -73,18 +72,22 @@ def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = 
     kind = sp_input.dtype
     usual: Any = b"" if kind == "string" else 0
     value = usual if default_value is None else array(default_value, kind).numpy()
-    if isinstance(sp_input.values, Tensor):
-        whole = np.full(tuple(sp_input.shape), value)
-        return ops.scatter_update(whole, np.asarray(sp_input.indices, "int32"), sp_input.values)
-    found = np.full(tuple(sp_input.shape), value, kind.as_numpy_dtype)
-    found[tuple(np.asarray(sp_input.indices).T)] = sp_input.values
+    indices, extents = np.asarray(sp_input.indices), np.asarray(sp_input.dense_shape)
+    if ((indices < 0) | (indices >= extents)).any():
+        raise ValueError(
+            f"tf.sparse.to_dense: indices: expected those of shape {tuple(extents.tolist())}, got {indices.tolist()}"
+        )
+    found = np.full(tuple(extents), value, kind.as_numpy_dtype)
+    if not isinstance(sp_input.values, np.ndarray) or hooks.recording_of([sp_input.values]) is not None:
+        return ops.scatter_update(found, indices.astype("int32"), sp_input.values)
+    found[tuple(indices.T)] = sp_input.values
     return array(found)
 
 
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """A tensor's elements that are not 0."""
     x = array(tensor)
-    places = np.argwhere(x.view(np.ndarray) != (b"" if x.dtype == "string" else 0))
+    places = np.argwhere(np.asarray(x) != (b"" if x.dtype == "string" else 0))
     return SparseTensor(places, x[tuple(places.T)], x.shape)
 
 
