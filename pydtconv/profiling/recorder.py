@@ -64,6 +64,11 @@ class Profiler(Callback):
         self._again = False
         self._given = model
 
+    @property
+    def steers(self) -> bool:  # type: ignore[override]
+        """True where it writes a file in training, which all processes do together, after the same step."""
+        return bool(self._paths)
+
     # --- where it is put -------------------------------------------------------------------------------------------
     def __enter__(self) -> Profiler:
         if self._given is None:

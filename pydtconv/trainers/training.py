@@ -49,6 +49,11 @@ class Training:
         return self._model.optimizer
 
     @property
+    def split(self) -> Any:
+        """The patches that it is trained in, None for whole images."""
+        return self._model.split
+
+    @property
     def outputs(self) -> Sequence[Output]:
         """The outputs with their losses and weights; none before the first batch."""
         targets = self._model._pydt_targets

@@ -1,6 +1,7 @@
 """What differs on rank 1, and what rank 1 alone asks for: agree FOLDER.  Each rank writes what it found, by case."""
 
 import json
+import sys
 import threading
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import pydtconv as keras
-from pydtconv import callbacks, config, distribution, layers, losses, metrics, replica, utils
+from pydtconv import callbacks, config, distribution, layers, losses, metrics, profiling, replica, utils
 from pydtconv.distribution.data_parallel.agreement import DisagreementError
 from pydtconv.distribution.mpi.communicator import Communicator
 
@@ -30,6 +31,16 @@ def model_of(loss=None, metrics=("accuracy",), **options):
     model = keras.Sequential([keras.Input((4,)), layers.Dense(6, activation="relu", **options), layers.Dense(3)])
     model.compile("sgd", loss or losses.SparseCategoricalCrossentropy(from_logits=True), metrics=list(metrics))
     return model
+
+
+def split(patches):
+    model = model_of()
+    model.compile("sgd", model.loss, split=patches)
+    return model
+
+
+def trace():
+    return f"{sys.argv[1]}/trace.json"
 
 
 def arrays(seed=0, samples=32):
@@ -83,6 +94,9 @@ DIFFER = {
     "other validation": lambda other: fit(validation_data=arrays() if other else None),
     "other data": lambda other: model_of().fit(iter([arrays()] * 4), verbose=0) if other else fit(),
     "other call": lambda other: model_of().train_on_batch(*arrays()) if other else fit(),
+    "split": lambda other: fit(split("0.5:2x2" if other else None)),
+    "profiler": lambda other: fit(callbacks=[profiling.Profiler(steps=2 + other, path=trace())]),
+    "profiler of one": lambda other: fit(callbacks=[profiling.Profiler(steps=2)] if other else [], trace=trace()),
     "one callback": lambda other: fit(callbacks=[callbacks.TerminateOnNaN()] if other else []),
 }
 

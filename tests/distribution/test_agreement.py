@@ -35,6 +35,9 @@ NAMED = {
     "other validation": "a run of 'test'",
     "other data": "data: StreamData",
     "other call": "a batch of 'train'",
+    "split": "split: Split(depth=0.5, splits=(2, 2), ",
+    "profiler": "callback: Profiler of steps=3",
+    "profiler of one": "callback: Profiler of steps=2",
     "one callback": "callback: TerminateOnNaN",
     "config": "epsilon=1e-06",
 }

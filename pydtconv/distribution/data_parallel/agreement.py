@@ -32,6 +32,8 @@ def described(training: Training, kind: str, data: Any, options: str, single: bo
     """What must be equal in all processes; names of layers and variables may differ, and so may initial values."""
     what = f"a batch of {kind!r}" if single else f"a run of {kind!r}"
     lines = [what, options, f"config: floatx={config.floatx()!r}, epsilon={config.epsilon()}"]
+    if kind == "train":
+        lines.append(f"split: {training.split}")
     for i, layer in enumerate(training.layers):
         lines += _part(f"layer {i}", layer)
     for i, variable in enumerate(training.variables):
