@@ -124,7 +124,7 @@ class Weights(OwnNames):
         if name.startswith(PREFIX):
             raise AttributeError(f"{type(self).__name__}: {reserved(name)}")
         if "_pydt_layers" not in self.__dict__:
-            if isinstance(value, (Weights, Variable)):
+            if any(isinstance(each, (Weights, Variable)) for each in inside(value)):
                 raise RuntimeError(f"{type(self).__name__}: call super().__init__() before you set self.{name}")
             object.__setattr__(self, name, value)
             return
