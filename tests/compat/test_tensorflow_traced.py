@@ -128,3 +128,25 @@ def test_sparse_tensors_keep_fractions_and_gradients(tf):
         np.testing.assert_allclose(tape.gradient(y, x), 2 * values)
     with pytest.raises(ValueError, match=r"indices: expected those of shape \(2, 2\)"):
         tf.sparse.to_dense(tf.SparseTensor([[0, -1]], [5], [2, 2]))
+
+
+def test_range_has_the_widest_dtype_of_its_arguments(tf):
+    cases = {
+        (0.5, 3): ("float32", [0.5, 1.5, 2.5]),
+        (np.float32(2.5),): ("float32", [0, 1, 2]),
+        (0, 2, 0.5): ("float32", [0, 0.5, 1, 1.5]),
+        (np.float64(0.5), 2): ("float64", [0.5, 1.5]),
+        (np.int64(3),): ("int64", [0, 1, 2]),
+        (5, 1, -2): ("int32", [5, 3]),
+    }
+    for arguments, (dtype, expected) in cases.items():
+        found = tf.range(*arguments)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_fill_has_the_gradient_of_its_value(tf):
+    x = tf.Variable([1.5, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.fill([2, 2], x[0]) ** 2)
+    np.testing.assert_allclose(tape.gradient(y, x), [12.0, 0.0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydtconv import ops
+from pydtconv import hooks, ops
 from pydtconv.compat.tensorflow import (
     control,
     gather_scatter,
@@ -55,12 +55,17 @@ def ones(shape: Any, dtype: Any = "float32", name: str | None = None) -> Any:
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Any:
-    return array(np.full(dims, value, np.asarray(array(value)).dtype))
+    value = array(value)
+    if not isinstance(value, np.ndarray) or hooks.recording_of([value]) is not None:
+        return ops.broadcast_to(value, tuple(dims))
+    return array(np.full(dims, value, np.asarray(value).dtype))
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
     start, limit = (0, start) if limit is None else (start, limit)
-    return array(np.arange(start, limit, delta), dtype or ("float32" if isinstance(limit + delta, float) else "int32"))
+    kinds = [str(array(each).dtype) for each in (start, limit, delta)]
+    widest = next((kind for kind in ("float64", "float32", "bfloat16", "float16", "int64") if kind in kinds), "int32")
+    return array(np.arange(start, limit, delta), dtype or widest)
 
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> Extents:
