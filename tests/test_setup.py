@@ -194,6 +194,15 @@ def test_a_level_that_there_is_not(libdtconv, monkeypatch):
         libdtconv.levels()
 
 
+@pytest.mark.slow
+def test_an_object_is_as_old_as_what_the_compiler_reads_for_it(libdtconv):
+    for source in {source for _, source, _, _ in libdtconv.objects_of(libdtconv.buildable_levels()[-1])}:
+        command = [*libdtconv.compiler(), "-MM", f"-I{libdtconv.ROOT / 'cext' / 'include'}", str(source)]
+        rule = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        needed = {Path(name).resolve() for name in rule.partition(":")[2].replace("\\\n", " ").split()}
+        assert needed <= libdtconv.read_for(source), source
+
+
 def test_an_interrupted_compilation_leaves_no_object(libdtconv, tmp_path, capfd):
     """What a compiler that fails has written is not taken for an object later."""
     compiler = tmp_path / "cc"

@@ -72,8 +72,6 @@ OF_FLOAT32 = (
 )
 # says which level it is
 NAMES_LEVEL = ("runtime",)
-# headers that no C file of the library reads
-OF_BINDINGS = ("dtconv_any.h", "dtconv_arguments.h", "dtconv_both.h")
 # they take the longest, so they are compiled first and none of them is left over at the end
 LONG = ("transform", "batchnorm", "elementwise_loss", "cross_entropy", "direct_tile", "unary_spans")
 # the compiler's own header of vector instructions, which takes longer to read than most of our files to compile
@@ -279,23 +277,34 @@ def precompiled(level: str, objects: Path, openmp: list[str]) -> list[str]:
     return ["-include", str(header)]
 
 
-def changed(source: Path) -> float:
-    """When a source was changed last, or one that it includes to compile it with another definition."""
-    included = re.findall(r'^#include "(.*\.c)"', source.read_text(), re.MULTILINE)
-    return max([source.stat().st_mtime, *(changed(source.parent / name) for name in included)])
+@cache
+def included(path: Path) -> frozenset[Path]:
+    """The files of ours that a source or a header names, also those by a macro."""
+    named = re.findall(r'^ *# *(?:include|define).*"(.*\.\w+)"', path.read_text(), re.MULTILINE)
+    places = [folder / name for name in named for folder in (path.parent, ROOT / "cext" / "include")]
+    return frozenset(place.resolve() for place in places if place.exists())
+
+
+@cache
+def read_for(source: Path) -> frozenset[Path]:
+    """A source and all that is read to compile it."""
+    found, to_read = set(), {source}
+    while to_read:
+        found |= to_read
+        to_read = frozenset[Path]().union(*map(included, to_read)) - found
+    return frozenset(found)
 
 
 def compile_commands(wanted: list[str], objects: Path, openmp: list[str], force: bool) -> Iterator[list[str]]:
-    """The command of each object that is missing or older than its source, a header or this file."""
-    read = [path for path in ROOT.glob("cext/**/*.h") if path.name not in OF_BINDINGS]
-    headers = max(path.stat().st_mtime for path in [*read, Path(__file__)])
+    """The command of each object that is missing or older than its source, what that includes, or this file."""
     seen = set()
     for level, source, suffix, defines in [each for asked in wanted for each in objects_of(asked)]:
         target = object_path(objects, level, source, suffix)
         if target in seen:
             continue
         seen.add(target)
-        if target.exists() and not force and target.stat().st_mtime > max(headers, changed(source)):
+        newest = max(path.stat().st_mtime for path in [Path(__file__), *read_for(source)])
+        if target.exists() and not force and target.stat().st_mtime > newest:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         optimized = [THIRD_LEVEL] if source.stem in AT_THIRD_LEVEL and "-DDTCONV_DOUBLE" not in defines else []
