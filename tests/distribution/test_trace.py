@@ -61,7 +61,7 @@ def test_clocks_are_aligned_and_the_same_steps_are_recorded(tmp_path):
     buckets = [{event["name"]: event for event in found[rank, "communication"]} for rank in (0, 1)]
     assert buckets[0].keys() == buckets[1].keys()
     assert len(buckets[0]) > len(steps[0])
-    slack = 200  # microseconds
+    slack = 100_000  # microseconds, for ranks that wait for a core; without offsets clocks differ by seconds
     for name, own in buckets[0].items():
         other = buckets[1][name]
         for a, b in ((own, other), (other, own)):
