@@ -48,21 +48,15 @@ class SwapEMAWeights(Callback):
         self._put(False)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
-        if not self.swap_on_epoch:
-            return
-        self._put(True)
-        if epoch + 1 == self.params["epochs"]:
-            self._stay()
+        if self.swap_on_epoch:
+            self._put(True)
 
     def settle(self) -> None:
-        if self.swapped:  # training has ended early
-            self._stay()
-
-    def _stay(self) -> None:
         """Leaves the averages in the model: fit replaces the weights by the optimizer's at its end."""
-        for variable, average in self._averages():
-            average.assign(variable.array)
-        self.swapped = False
+        if self.swapped:
+            for variable, average in self._averages():
+                average.assign(variable.array)
+            self.swapped = False
 
     def release(self) -> None:
         """Puts the weights back where an exception has ended a run between two swaps."""

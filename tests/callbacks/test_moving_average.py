@@ -77,3 +77,16 @@ def test_weights_come_back_where_evaluation_fails(run):
     with pytest.raises(OSError, match="no"):
         called[run](verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights(), failing])
     assert weight(model) == before
+
+
+def test_more_epochs_go_on_from_the_weights_and_not_from_their_averages(tmp_path):
+    def fit(folder, epochs):
+        pydtconv.utils.set_random_seed(1)
+        model = pydtconv.Sequential([pydtconv.layers.Input((1,)), pydtconv.layers.Dense(1)])
+        model.compile(pydtconv.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.9), "mse")
+        backup = pydtconv.callbacks.BackupAndRestore(tmp_path / folder, delete_checkpoint=False)
+        model.fit(X, Y, epochs=epochs, verbose=0, callbacks=[pydtconv.callbacks.SwapEMAWeights(True), backup])
+        return weight(model)
+
+    fit("two runs", 2)
+    assert fit("two runs", 4) == fit("one run", 4)
