@@ -320,7 +320,7 @@ def table(predictions: Sequence[Prediction]) -> list[str]:
     for p in (p for p in predictions if p.algorithm == names[0]):
         hidden = "" if p.hidden is None else f"{p.hidden:.0%}"
         others = "".join(f" {_ms(steps[p.ranks, name].overlapped):>11}" for name in names[1:])
-        lost = " ".join(f"{portion:8.1%}" for portion in p.lost.values())
+        lost = " ".join(f"{round(portion, 3) + 0.0:8.1%}" for portion in p.lost.values())  # -0.0 + 0.0 is 0.0
         lines.append(
             f"{p.ranks:6} {p.images:7} {_ms(p.compute):>10} {_ms(p.statistics):>11} {_ms(p.communication):>11} "
             f"{hidden:>7} {_ms(p.overlapped):>11} {p.images_per_second:10.1f} {p.efficiency:10.1%} {lost} "

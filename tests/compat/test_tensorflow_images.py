@@ -176,6 +176,18 @@ def test_what_is_random_is_drawn_anew_in_traced_code(name):
         assert np.abs(deltas).max() <= 0.3
 
 
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("random_brightness", (-0.1,)), ("random_hue", (-0.1,)), ("random_hue", (0.6,)), ("random_hue", (np.nan,)),
+        *((name, limits) for name in ("random_contrast", "random_saturation") for limits in ((2, 1), (1, 1), (-1, 1))),
+    ],
+)  # fmt: skip
+def test_limits_of_what_is_random_are_those_of_tensorflow(name, limits):
+    with pytest.raises(ValueError, match=f"^{name}: .*expected .*0.*, got {limits[0]}"):
+        getattr(image, name)(np.zeros((2, 2, 3), "float32"), *limits)
+
+
 def test_a_layer_crops_to_sizes_at_random(tf):
     """Where `call` asks for values, a call on arrays runs it as it is written."""
 

@@ -274,19 +274,31 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
 
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Any:
-    return adjust_brightness(image, _drawn(image, -max_delta, max_delta, seed))
+    return adjust_brightness(image, _drawn(image, *_around_zero("random_brightness", max_delta), seed))
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
-    return adjust_contrast(image, _drawn(image, lower, upper, seed))
+    return adjust_contrast(image, _drawn(image, *_factors("random_contrast", lower, upper), seed))
 
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Any:
-    return adjust_saturation(image, _drawn(image, lower, upper, seed))
+    return adjust_saturation(image, _drawn(image, *_factors("random_saturation", lower, upper), seed))
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Any:
-    return adjust_hue(image, _drawn(image, -max_delta, max_delta, seed))
+    return adjust_hue(image, _drawn(image, *_around_zero("random_hue", max_delta, 0.5), seed))
+
+
+def _around_zero(name: str, max_delta: float, most: float = np.inf) -> tuple[float, float]:
+    if not 0 <= max_delta <= most:
+        raise ValueError(f"{name}: max_delta: expected a number from 0 to {most:g}, got {max_delta}")
+    return -max_delta, max_delta
+
+
+def _factors(name: str, lower: float, upper: float) -> tuple[float, float]:
+    if not 0 <= lower < upper:
+        raise ValueError(f"{name}: lower, upper: expected 0 <= lower < upper, got {lower} and {upper}")
+    return lower, upper
 
 
 def stateless(function: Any) -> Any:
