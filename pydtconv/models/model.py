@@ -84,8 +84,9 @@ class Model(Trainer, Layer):
             inputs, outputs = cut_at(inputs, outputs)
         if isinstance(outputs, (list, tuple)) and len(outputs) == 1:  # which Keras gives by itself, too
             outputs = outputs[0]
-        object.__setattr__(self, "_pydt_network", Network(inputs, outputs))
-        object.__setattr__(self, "_pydt_layers", list(self._pydt_network.layers if self._pydt_network else ()))
+        network, known = Network(inputs, outputs), set(map(id, self._pydt_layers))
+        object.__setattr__(self, "_pydt_network", network)
+        self._pydt_layers.extend(layer for layer in network.layers if id(layer) not in known)
         layer_tree.changed()
         self.built = True
 

@@ -31,6 +31,14 @@ class Sequential(Model):
         if not trainable:
             self.trainable = False
 
+    def _pydt_track(self, value: Any) -> None:
+        """Layers that are attributes are no part of the chain, nor of the weights, as in Keras."""
+        if not isinstance(value, Layer):
+            super()._pydt_track(value)
+
+    def _pydt_release(self, gone: Any) -> None:
+        """What has left an attribute stays in the chain."""
+
     def add(self, layer: Any, rebuild: bool = True) -> None:
         """Puts a layer (or an Input) at the end."""
         if isinstance(layer, KerasTensor) and layer.node.is_input:

@@ -52,7 +52,9 @@ class Layer(Weights, Operation):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        self._pydt_start_tracking(trainable)
+        if not isinstance(trainable, bool):
+            raise ValueError(f"{type(self).__name__}: trainable: expected True or False, got {trainable!r}")
+        self._pydt_start_tracking()
         Operation.__init__(self, name)
         self.dtype_policy = dtype
         self.activity_regularizer = regularizers.get(activity_regularizer)
@@ -61,6 +63,8 @@ class Layer(Weights, Operation):
         self.supports_masking = self.carries_masks or type(self).compute_mask is not Layer.compute_mask
         self.input_spec: Any = None
         object.__setattr__(self, "_pydt_build_shapes", None)
+        if not trainable:
+            Weights.trainable.fset(self, False)  # type: ignore[attr-defined]
         input_dim = kwargs.pop("input_dim", None)
         input_shape = kwargs.pop("input_shape", None if input_dim is None else (input_dim,))
         if input_shape is not None:
@@ -102,8 +106,7 @@ class Layer(Weights, Operation):
     # -- calling ------------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "_pydt_layers" not in self.__dict__:
-            raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
+        self._pydt_check_started()
         if len(args) > 1:
             args, kwargs = _with_training_named(type(self).call, args, kwargs)
         args, kwargs = self._pydt_convert_arguments(args, kwargs)

@@ -51,15 +51,20 @@ class Weights(OwnNames):
     def variable_dtype(self) -> str:
         raise NotImplementedError
 
-    def _pydt_start_tracking(self, trainable: bool) -> None:
-        if not isinstance(trainable, bool):
-            raise ValueError(f"{type(self).__name__}: trainable: expected True or False, got {trainable!r}")
-        put = object.__setattr__
-        put(self, "_pydt_layers", [])
-        put(self, "_pydt_trainable_variables", [])
-        put(self, "_pydt_non_trainable_variables", [])
-        put(self, "_pydt_trainable", trainable)
-        put(self, "_pydt_own_metrics", [])
+    def _pydt_start_tracking(self) -> None:
+        """Makes the lists of what joins, once: with the first attribute, which may be set before `__init__` runs."""
+        if "_pydt_layers" not in self.__dict__:
+            put = object.__setattr__
+            put(self, "_pydt_layers", [])
+            put(self, "_pydt_trainable_variables", [])
+            put(self, "_pydt_non_trainable_variables", [])
+            put(self, "_pydt_trainable", True)
+            put(self, "_pydt_own_metrics", [])
+
+    def _pydt_check_started(self) -> None:
+        """Raises RuntimeError where `Layer.__init__` has not run."""
+        if "_pydt_dtype_policy" not in self.__dict__:
+            raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle gets, in which lists and dicts are plain ones, with the names of those."""
@@ -92,8 +97,8 @@ class Weights(OwnNames):
             layer_tree.changed()
         elif isinstance(value, (set, frozenset)) and any(isinstance(each, (Weights, Variable)) for each in value):
             raise ValueError(
-                f"{type(self).__name__} {self.name!r}: expected layers in a list, a tuple or a dict, which have an "
-                f"order, got them in a {type(value).__name__}"
+                f"{type(self).__name__}: expected layers in a list, a tuple or a dict, which have an order, got them "
+                f"in a {type(value).__name__}"
             )
 
     def _pydt_release(self, gone: Any) -> None:
@@ -123,11 +128,7 @@ class Weights(OwnNames):
             return
         if name.startswith(PREFIX):
             raise AttributeError(f"{type(self).__name__}: {reserved(name)}")
-        if "_pydt_layers" not in self.__dict__:
-            if any(isinstance(each, (Weights, Variable)) for each in inside(value)):
-                raise RuntimeError(f"{type(self).__name__}: call super().__init__() before you set self.{name}")
-            object.__setattr__(self, name, value)
-            return
+        self._pydt_start_tracking()
         old = self.__dict__.get(name)
         attribute_values.note(self, name, value)
         object.__setattr__(self, name, tracked(value, self))
@@ -158,6 +159,7 @@ class Weights(OwnNames):
         overwrite_with_gradient: whether optimizers set it to its gradient, in place of a step.  autocast is Keras's;
         only its default means something here.
         """
+        self._pydt_check_started()
         if isinstance(shape, str):
             raise ValueError(
                 f"{type(self).__name__}.add_weight: shape: expected extents, got {shape!r}: pass a name as name=..."

@@ -149,16 +149,6 @@ def test_default_build_and_missing_call(name):
             layer(np.ones((2, 2)))
 
 
-@pytest.mark.parametrize("inner", [layers.ReLU(), [layers.ReLU()], {"a": (layers.ReLU(),)}])
-def test_super_init_is_asked_for(inner):
-    class Forgot(layers.Layer):
-        def __init__(self):
-            self.inner = inner
-
-    with pytest.raises(RuntimeError, match="super"):
-        Forgot()
-
-
 def test_replaced_sublayer_is_forgotten():
     layer = Pair()
     layer.second = Scale(name="new")
