@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -56,6 +57,17 @@ class Network(nn.Module):
                     del values[source]
             values[name] = part(*arguments)
         return values[self.output]
+
+    @torch.no_grad()
+    def set_weights(self, weights: Mapping[str, Sequence[np.ndarray]]) -> None:
+        """Arrays of `torch_weights.in_torch_order`.  Lazy modules need their shapes: the network has run once."""
+        for part, (name, _) in zip(self.parts, self.wiring, strict=True):
+            if name in weights:
+                keys = [key for key in part.state_dict() if not key.endswith("num_batches_tracked")]
+                values = weights[name]
+                for key, value in zip(keys[len(keys) - len(values) :], values, strict=True):  # may have no scale
+                    tensor = part.state_dict()[key]
+                    tensor.copy_(torch.tensor(value.reshape(tuple(tensor.shape))))
 
 
 class Place(NamedTuple):

@@ -13,6 +13,7 @@ import pydtconv as keras
 from benchmarks.networks import NETWORKS, OTHERS, WIDE, Case, batch_of, compiled
 from benchmarks.peers.description import describe
 from benchmarks.peers.table import PEERS
+from benchmarks.peers.torch_weights import in_torch_order
 from tests.zoo import SMALLEST
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -23,53 +24,6 @@ OTHER_FAMILIES = (
     "xception",
 )  # fmt: skip
 SIZES = SMALLEST | {"cosmoflow": 64, "resnet1d": 64}
-
-
-def kernel_of(kind, value, inputs):
-    """A weight of a layer in PyTorch's order of axes.  inputs: the shape of images that were flattened for it."""
-    if kind == "DepthwiseConv2D":
-        return value.transpose(2, 3, 0, 1).reshape(-1, 1, *value.shape[:2])
-    if "Conv" in kind and value.ndim > 2:
-        return value.transpose(value.ndim - 1, value.ndim - 2, *range(value.ndim - 2))
-    if kind == "Dense" and value.ndim == 2:
-        if inputs is not None:  # from channels last to channels first
-            value = np.moveaxis(value.reshape(*inputs, -1), -2, 0).reshape(value.shape)
-        return value.T
-    return value
-
-
-def weights_of(layer, inputs):
-    """The weights of our layer in PyTorch's order."""
-    kind, values = type(layer).__name__, [np.asarray(weight.value) for weight in layer.weights]
-    if kind == "MultiHeadAttention":
-        *three, output, bias = values
-        kernels, biases = three[0::2], three[1::2]
-        heads = [kernel.reshape(kernel.shape[0], -1) for kernel in kernels]
-        bias_of_heads = np.hstack([each.ravel() for each in biases])
-        return [np.hstack(heads).T, bias_of_heads, output.reshape(-1, output.shape[-1]).T, bias]
-    if kind == "SeparableConv2D":
-        return [kernel_of("DepthwiseConv2D", values[0], None), *(kernel_of("Conv2D", v, None) for v in values[1:])]
-    return [kernel_of(kind, value, inputs) for value in values]
-
-
-def give_weights(model, network):
-    """Puts our weights, none of them zero, into PyTorch's modules."""
-    layers = {layer.name: layer for outer in model.layers for layer in getattr(outer, "layers", [outer])}
-    wiring = dict(network.wiring)
-    for part, (name, sources) in zip(network.parts, network.wiring, strict=True):
-        layer = layers.get(name)
-        if layer is None or not layer.weights or isinstance(layer, keras.layers.Normalization):
-            continue  # an operator, or what has its numbers from its config
-        source = layers.get(sources[0])
-        while isinstance(source, keras.layers.Dropout):
-            source = layers.get(wiring[source.name][0])
-        inputs = source.input.shape[1:] if isinstance(source, keras.layers.Flatten) else None
-        theirs = [t for key, t in part.state_dict().items() if not key.endswith("num_batches_tracked")]
-        ours = weights_of(layer, inputs)
-        if isinstance(layer, keras.layers.BatchNormalization) and not layer.scale:
-            theirs = theirs[1:]
-        for tensor, value in zip(theirs, ours, strict=True):
-            tensor.copy_(torch.tensor(value.reshape(tuple(tensor.shape))))
 
 
 @pytest.mark.slow
@@ -93,7 +47,7 @@ def test_the_peer_computes_the_same(name):
     images = torch.tensor(np.moveaxis(x, -1, 1).copy())
     with torch.no_grad():
         network(images)  # gives the lazy modules their shapes
-        give_weights(model, network)
+        network.set_weights(in_torch_order(model))
         theirs = np.moveaxis(network(images).numpy(), 1, -1)
     network.train()(images).sum().backward()  # nothing that backward needs is overwritten
     assert all(p.grad is not None for p in network.parameters() if p.requires_grad)
