@@ -26,22 +26,32 @@ def untouched(shape: Sequence[int], dtype: np.dtype | str) -> np.ndarray:
     return np.frombuffer(memory, kind).reshape(shape)
 
 
-def forget(array: np.ndarray, part: slice, shared: bool = False) -> None:
+#: bytes of a large page; arrays of so many of them have such pages
+_LARGE, _MANY = 2 << 20, 16
+
+
+def page_of(array: np.ndarray) -> int:
+    """Bytes of the pages in which an array's memory is best given back, and taken anew: large ones cost much less."""
+    return _LARGE if array.nbytes >= _MANY * _LARGE else mmap.PAGESIZE
+
+
+def forget(array: np.ndarray, part: slice, shared: bool = False, page: int = mmap.PAGESIZE) -> None:
     """Gives the memory of a part of a 1-D array back, but for pages that it has in common with others.
 
     The part reads as zeros then, or as what it held where the system cannot do this.
-    shared: the array lies in memory of several processes, all of which lose the part.
+    shared: the array lies in memory of several processes, all of which lose the part.  page: bytes.
     """
-    start = -(-(array.ctypes.data + part.start * array.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
-    stop = (array.ctypes.data + part.stop * array.itemsize) // mmap.PAGESIZE * mmap.PAGESIZE
+    start = -(-(array.ctypes.data + part.start * array.itemsize) // page) * page
+    stop = (array.ctypes.data + part.stop * array.itemsize) // page * page
     if start < stop:
         _advise("MADV_REMOVE" if shared else "MADV_DONTNEED", start, stop)
 
 
-def in_small_pages(array: np.ndarray) -> None:
-    """What is written of an array takes its own pages, not large ones around it."""
+def set_pages(array: np.ndarray, page: int = mmap.PAGESIZE) -> None:
+    """What is written of an array takes pages of so many bytes, small or large ones."""
     start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
-    _advise("MADV_NOHUGEPAGE", start, array.ctypes.data + array.nbytes)
+    advice = "MADV_HUGEPAGE" if page > mmap.PAGESIZE else "MADV_NOHUGEPAGE"
+    _advise(advice, start, array.ctypes.data + array.nbytes)
 
 
 def _advise(name: str, start: int, stop: int) -> None:

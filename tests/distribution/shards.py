@@ -3,6 +3,7 @@
 FOLDER/WAY.rank.npz has weights and the optimizer's variables of each training; WAY.rank.json errors and memory.
 """
 
+import contextlib
 import json
 import mmap
 import struct
@@ -12,6 +13,7 @@ import numpy as np
 
 import pydtconv as keras
 from pydtconv import callbacks, config, constraints, distribution, layers, optimizers, replica, utils
+from pydtconv.distribution.gradients.reduction import Reduction
 from tests.distribution import accumulated
 
 #: all trainings
@@ -176,6 +178,39 @@ def part_in_memory(optimizer):
     return noted.part
 
 
+def broken_off():
+    """Backward ends with an error in one step, after rank 0 has updated a bucket that no other has."""
+    distribution.set_distribution(distribution.DataParallel(bucket_size=0.002, **WAYS["gradients, sent"]))
+    model, optimizer = network(), optimizers.Adam(0.01)
+    model.compile(optimizer, "sparse_categorical_crossentropy")
+    gradient_ready, rank = Reduction.gradient_ready, replica.current().rank
+
+    def breaks(reduction, part):
+        gradient_ready(reduction, part)
+        step = replica.current()._steps[reduction.store]
+        if int(optimizer.iterations) == 2 and reduction.complete_buckets == 2:
+            if rank == 0:
+                reduction.communicator.wait(Done(reduction), "the first bucket")
+                step._update_next()
+            raise KeyError("on purpose")
+
+    Reduction.gradient_ready = breaks
+    with contextlib.suppress(KeyError):
+        model.fit(*data(), BATCH, EPOCHS, 0, shuffle=False)
+    Reduction.gradient_ready = gradient_ready
+    model.fit(*data(), BATCH, EPOCHS, 0, shuffle=False)
+    return model
+
+
+class Done:
+    def __init__(self, reduction):
+        self.reduction = reduction
+
+    def Test(self):
+        self.reduction._carry_on()
+        return self.reduction.buckets[0].done
+
+
 def main(folder, *resumes):
     config.set_floatx("float64")
     distribution.initialize()
@@ -199,5 +234,6 @@ def main(folder, *resumes):
         np.savez(f"{folder}/{way}.{rank}.npz", **found)
         with open(f"{folder}/{way}.{rank}.json", "w") as file:
             json.dump(told, file)
+    np.savez(f"{folder}/broken.{rank}.npz", **results(broken_off()))
     with open(f"{folder}/memory.{rank}.json", "w") as file:
         json.dump({name: part_in_memory(name) for name in ("adam", "schedulefreeadamw")}, file)

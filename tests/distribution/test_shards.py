@@ -159,8 +159,17 @@ def test_what_cannot_be_sharded_says_so(outcomes):
 def test_state_of_a_rank_takes_its_part(outcomes):
     for rank in range(RANKS):
         parts = json.loads((outcomes[1] / f"memory.{rank}.json").read_text())
-        assert 0.3 < parts["adam"] < 0.37
+        assert 0.2 < parts["adam"] < 0.25  # a third of two slots; no gradients, which are applied within backward
         assert 0.25 < parts["schedulefreeadamw"] < 0.39  # three or four of eleven large variables
+
+
+@on_ranks
+def test_ranks_go_on_after_a_step_that_is_broken_off(outcomes):
+    """They may have updated different buckets by then."""
+    first = loaded(outcomes[1] / "broken.0.npz")
+    for rank in range(1, RANKS):
+        for key, value in loaded(outcomes[1] / f"broken.{rank}.npz").items():
+            np.testing.assert_array_equal(value, first[key], err_msg=f"rank {rank}: {key}")
 
 
 @on_ranks

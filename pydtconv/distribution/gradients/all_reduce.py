@@ -30,10 +30,10 @@ class AllReduce:
     """Starts sums, one after the other in the same order in all processes.
 
     sends: whether by messages, which must be helped along.  shares: whether gradients lie in memory of several
-    processes.
+    processes.  in_any_order: whether processes may start their gathers in different orders.
     """
 
-    sends, shares = True, False
+    sends, shares, in_any_order = True, False, False
 
     def __str__(self) -> str:
         """How gradients come together, for people."""
@@ -57,8 +57,8 @@ class AllReduce:
         """
         raise NotImplementedError
 
-    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
-        """Starts to give each process all pieces, of which each has its own."""
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice], number: int = 0) -> Request:
+        """Starts to give each process all pieces, of which each has its own.  number: of these pieces among others."""
         raise NotImplementedError
 
     def rest(self) -> None:
@@ -78,6 +78,8 @@ class MpiAllReduce(AllReduce):
     gather: what pieces are gathered by, beside sums.
     """
 
+    in_any_order = True
+
     def __init__(self, communicator: Communicator, gather: Communicator) -> None:
         self.communicator = communicator
         self.gather = gather
@@ -93,8 +95,8 @@ class MpiAllReduce(AllReduce):
     def rest(self) -> None:
         self.free.clear()
 
-    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
-        return gathered(self.gather, numbers, pieces)
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice], number: int = 0) -> Request:
+        return PieceGather(self.gather, numbers, pieces, number)
 
 
 def gathered(communicator: Communicator, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
@@ -151,6 +153,25 @@ class PieceSum:
             self.backend.free.append(self._memory)
             self._done = True
         return self._done
+
+
+class PieceGather:
+    """Each process's piece on its way to all others, by messages between pairs.
+
+    number: by which messages find each other, in whatever order processes start.
+    """
+
+    def __init__(self, communicator: Communicator, numbers: np.ndarray, pieces: Sequence[slice], number: int) -> None:
+        rank, size, comm = communicator.rank, communicator.size, communicator.comm
+        self._all = communicator.mpi.Request.Testall
+        others = [(rank + distance) % size for distance in range(1, size)]
+        here = [other for other in reversed(others) if pieces[other].stop > pieces[other].start]
+        self._requests = [comm.Irecv(numbers[pieces[other]], other, number) for other in here]
+        if pieces[rank].stop > pieces[rank].start:
+            self._requests += [comm.Isend(numbers[pieces[rank]], other, number) for other in others]
+
+    def Test(self) -> bool:
+        return bool(self._all(self._requests))
 
 
 class Bfloat16AllReduce(MpiAllReduce):

@@ -16,6 +16,7 @@ from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.graph.plan import Plan
+from pydtconv.graph.schedule.steps import Step
 from pydtconv.optimizers import Optimizer
 
 #: what to try where gradients are not finite
@@ -67,10 +68,19 @@ class GradientStep:
             in_blocks=optimizer.works_in_rows and not keeps and reduction.pieces is None,
             reduces=self._reduces,
             complete=partial(self.accumulation.take, optimizer) if takes else None,
+            keeps_done=self._updates_early(optimizer),
         )
+
+    def _updates_early(self, optimizer: Optimizer) -> bool:
+        """Whether buckets are updated within backward."""
+        return False
 
     def before(self, index: int, plan: Plan) -> None:
         """Before a step of a plan: waits for the weights that it reads."""
+
+    def after(self, index: int, step: Step, plan: Plan) -> None:
+        """After it: lets what is under way progress."""
+        self.reduction.after(index, step)
 
     def update(self, optimizer: Optimizer) -> None:
         """The optimizer's step.  Raises FloatingPointError where gradients are checked, and are not finite."""
@@ -129,10 +139,12 @@ class StepHooks:
     def __init__(self, step: GradientStep, averages: Any, plan: Plan, portion: float) -> None:
         self.step, self.averages = step, averages
         self.plan, self.portion = plan, portion
-        self.after = step.reduction.after
         self.gradient_ready = step.reduction.gradient_ready
 
-    def before(self, index: int, step: Any) -> None:
+    def before(self, index: int, step: Step) -> None:
         self.step.before(index, self.plan)
         if index == self.plan.backward_start and self.averages is not None:
             self.averages.start(self.portion)
+
+    def after(self, index: int, step: Step) -> None:
+        self.step.after(index, step, self.plan)

@@ -24,7 +24,7 @@ from pydtconv.distribution.mpi.progress import Progress
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.schedule.steps import Step
-from pydtconv.support.lazy_zeros import forget
+from pydtconv.support.lazy_zeros import forget, page_of
 
 #: buckets' worth of complete gradients that a process may hold where it has memory for its pieces alone
 _HELD = 2
@@ -63,8 +63,10 @@ class Reduction:
         self.set_buckets(bucket_bytes)
         self.step = 0
         self.broken: int | None = None
-        self._counts = True
+        self._counts, self._keeps_done = True, False
         self._complete: Callable[[Variable, np.ndarray], None] | None = None
+        #: what else is carried on
+        self.beside: Callable[[], None] | None = None
         self._number_at = {store.slice_of(variable).start: i for i, variable in enumerate(store.variables)}
 
     @property
@@ -99,14 +101,16 @@ class Reduction:
         in_blocks: bool = False,
         reduces: bool = True,
         complete: Callable[[Variable, np.ndarray], None] | None = None,
+        keeps_done: bool = False,
     ) -> None:
         """Before a step.  counts: False where this process has no samples, and its gradients are zero.
 
         in_blocks: whether the sums of the step will be read from `arrivals`, and not be looked for in the store.
         reduces: False leaves in the store the gradients of this process.  complete: what is done to each gradient
-        before it is summed.
+        before it is summed.  keeps_done: leaves it to `taken` to release what is summed.
         """
         self.finish()
+        self._keeps_done = keeps_done
         free = self.backend.begin(in_blocks)
         if free is not None and not free.Test():
             self.communicator.wait(free, f"step {self.step}: the gradients, until all ranks have read them")
@@ -143,6 +147,11 @@ class Reduction:
         self._carry_on()
         watch.leave()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no sum is under way."""
+        return not self._under_way
+
     def gradient_ready(self, part: slice) -> None:
         """Starts the buckets that are complete, in their order, which is the same in all processes."""
         if not self._counts:
@@ -159,21 +168,29 @@ class Reduction:
 
     def _hold_back(self) -> None:
         """Waits until few gradients that are complete still take memory."""
-        whole = [i for i, bucket in enumerate(self.buckets[: self._complete_buckets()]) if not bucket.done]
+        whole = [i for i, bucket in enumerate(self.buckets[: self.complete_buckets]) if not bucket.done]
         while whole and sum(self._nbytes(self.buckets[i]) for i in whole) > _HELD * self._bucket_bytes:
             first = whole.pop(0)
             self.communicator.wait(_Arrival(self, self.buckets[first]), self.told(first))
 
-    def _complete_buckets(self) -> int:
+    @property
+    def complete_buckets(self) -> int:
         """How many buckets, from the first one on, are complete."""
         return next((i for i, bucket in enumerate(self.buckets) if bucket.missing), len(self.buckets))
 
     def _release(self, bucket: Bucket) -> None:
         """Gives back the memory of the other processes' pieces, which these have read."""
-        if self.releases:
+        if self.releases and not self._keeps_done:
             for rank, piece in enumerate(self.pieces_of(bucket)):
                 if rank != self.communicator.rank:
                     forget(self.store.gradients, piece, shared=self.backend.shares)
+
+    def taken(self, index: int) -> None:
+        """The optimizer has taken its step over a bucket, and over all before it."""
+        part = self.buckets[index].part
+        self.buckets[index].request = None
+        if self.releases and self._keeps_done:  # from the start: large pages have parts of several buckets
+            forget(self.store.gradients, slice(0, part.stop), page=page_of(self.store.gradients))
 
     def _gradient_at(self, part: slice) -> tuple[Variable, np.ndarray]:
         variable = self.store.variables[self._number_at[part.start]]
@@ -190,6 +207,8 @@ class Reduction:
                     self._release(bucket)
             self._under_way = [bucket for bucket in self._under_way if not bucket.done]
             self._start_complete()
+        if self.beside is not None:
+            self.beside()
 
     def _start_complete(self, everything: bool = False) -> None:
         """Starts complete buckets, of messages not more than the window allows, but for everything."""
@@ -211,10 +230,15 @@ class Reduction:
             return [bucket.part] * self.communicator.size
         return [bucket.in_words(piece) for piece in self.pieces(bucket)]
 
-    def gather(self, bucket: Bucket) -> Request:
+    def own(self, index: int) -> slice:
+        """This process's piece of a bucket."""
+        return self.pieces_of(self.buckets[index])[self.communicator.rank]
+
+    def gather(self, index: int) -> Request:
         """Starts to give all processes the weights of a bucket."""
         assert self.pieces is not None
-        return self.backend.all_gather(bucket.numbers(self.store.parameters), self.pieces(bucket))
+        bucket = self.buckets[index]
+        return self.backend.all_gather(bucket.numbers(self.store.parameters), self.pieces(bucket), index)
 
     def _start(self) -> None:
         bucket = self.buckets[self._started]
@@ -229,21 +253,24 @@ class Reduction:
         self._started += 1
 
     # --- after backward --------------------------------------------------------------------------------------------
-    def arrivals(self) -> Iterator[tuple[slice, np.ndarray | None]]:
-        """Slices in their order, each when its sum is there: with the sum, or None where it lies in the store."""
+    def arrivals(self, first: int = 0) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Slices in their order, each when its sum is there: with the sum, or None where it lies in the store.
+
+        first: the number of the first bucket.
+        """
         for bucket in self.buckets:
             bucket.missing = 0
         try:
-            for i, bucket in enumerate(self.buckets):
+            for i, bucket in enumerate(self.buckets[first:], first):
                 if not self.overlap:
                     self._start()
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
-                bucket.request = None
                 if self.pieces is not None:
-                    yield self.pieces_of(bucket)[self.communicator.rank], None
-                    continue
-                for part, total in self.backend.blocks(bucket.place, bucket.dtype):
-                    yield bucket.in_words(part), total
+                    yield self.own(i), None
+                else:
+                    for part, total in self.backend.blocks(bucket.place, bucket.dtype):
+                        yield bucket.in_words(part), total
+                self.taken(i)
         finally:
             self.stop()
 

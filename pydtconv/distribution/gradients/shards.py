@@ -1,8 +1,10 @@
 """Shards: each process updates its piece of every bucket, and keeps the optimizer's slots of these pieces alone.
 
 A step has its gradients from a reduce-scatter of each bucket, and its weights from an all-gather (ZeRO; Rajbhandari et
-al., SC 2020).  Weights are gathered while the next forward runs (weight_gather.py).  Slots are gathered when somebody
-reads them, by all processes.
+al., SC 2020).  Weights are gathered while the next forward runs (weight_gather.py).  Where the optimizer takes its step
+over each bucket by itself, it does so within backward, as soon as the sum is there and backward has read the weights
+for the last time; they are gathered while the link is idle.  Slots are gathered when somebody reads them, by all
+processes.
 
 Optimizers that update whole variables have pieces of whole variables (`WholeVariables`); the variables that they make
 themselves go with them.
@@ -11,6 +13,7 @@ themselves go with them.
 from __future__ import annotations
 
 import itertools
+import mmap
 from collections.abc import Iterable
 from weakref import ref
 
@@ -24,8 +27,9 @@ from pydtconv.distribution.gradients.weight_gather import WeightGather
 from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.plan import Plan
+from pydtconv.graph.schedule.steps import Step
 from pydtconv.optimizers import Optimizer
-from pydtconv.support.lazy_zeros import forget, in_small_pages
+from pydtconv.support.lazy_zeros import forget, page_of, set_pages
 
 
 class ShardedStep(GradientStep):
@@ -53,8 +57,16 @@ class ShardedStep(GradientStep):
         self._slots += [state for _, state in self._made]
         self._constrained = any(getattr(variable, "constraint", None) is not None for variable in store.variables)
         self._scattered = False
-        for array in (*self._flat.values(), *((store.gradients,) if reduction.releases else ())):
-            in_small_pages(array)
+        for array in self._flat.values():
+            set_pages(array)
+        if reduction.releases:
+            set_pages(store.gradients, page_of(store.gradients) if self._may_update_early(optimizer) else mmap.PAGESIZE)
+        reduction.beside = self.weights.carry_on
+        #: the plan whose buckets are updated early; of each the last step that reads its weights
+        self._plan: Plan | None = None
+        self._last_read: dict[int, int] = {}
+        #: whether a step updates buckets within backward, and how many it has updated
+        self._early, self._updated = False, 0
 
     def _owner(self, variable: Variable) -> int:
         """The process whose piece a variable is."""
@@ -71,15 +83,60 @@ class ShardedStep(GradientStep):
         return here and all(slots.flat.get(name) is flat for name, flat in self._flat.items())
 
     def begin(self, optimizer: Optimizer, keeps: bool, is_read: bool, size: int, samples: int) -> None:
+        if self._early:
+            self.finish()
         super().begin(optimizer, keeps, is_read, size, samples)
         self._scatter()
+
+    def _may_update_early(self, optimizer: Optimizer) -> bool:
+        reduction = self.reduction
+        alone = optimizer.works_in_rows and not reduction.check
+        return alone and reduction.overlap and reduction.backend.in_any_order
+
+    def _updates_early(self, optimizer: Optimizer) -> bool:
+        self._early = self._reduces and optimizer.updates_next and self._may_update_early(optimizer)
+        self._updated = 0
+        return self._early
 
     def before(self, index: int, plan: Plan) -> None:
         self.weights.before(index, plan)
 
+    def after(self, index: int, step: Step, plan: Plan) -> None:
+        super().after(index, step, plan)
+        if not self._early or index < plan.backward_start:
+            return
+        if self._plan is not plan:
+            self._plan, self._last_read = plan, self.weights.last_read(plan)
+        buckets = self.reduction.buckets
+        while self._updated < len(buckets) and buckets[self._updated].done:
+            if self._last_read.get(self._updated, 0) > index:
+                break
+            self._update_next()
+        self.weights.carry_on()
+
+    def _update_next(self) -> None:
+        """The step over one more bucket, before the others."""
+        optimizer = self._optimizer()
+        assert optimizer is not None
+        if not self._updated:
+            optimizer.begin(self.reduction.store)
+        optimizer.apply_part(self.reduction.own(self._updated))
+        self.reduction.taken(self._updated)
+        self.weights.add(self._updated)
+        self._updated += 1
+
     def finish(self) -> None:
         super().finish()
+        if self._early:  # an error has ended the step: others may have updated all buckets that are complete
+            while self._updated < self.reduction.complete_buckets:
+                self._update_next()
+            self._end(len(self.reduction.buckets))
         self.weights.finish()
+
+    def _end(self, first: int) -> None:
+        """No more buckets are updated within backward.  first: that is not known to `weights`."""
+        self._early, self._updated = False, 0
+        self.weights.begin(first)
 
     def _scatter(self) -> None:
         """Gives the memory of the other processes' pieces back."""
@@ -117,7 +174,7 @@ class ShardedStep(GradientStep):
 
     def _update(self, optimizer: Optimizer) -> None:
         store, updates = self.reduction.store, optimizer.updates_next
-        arrivals = (part for part, _ in self.reduction.arrivals())
+        arrivals = (part for part, _ in self.reduction.arrivals(self._updated))
         if not optimizer.has_own_apply:
             self._step(optimizer, arrivals)
         else:
@@ -130,13 +187,14 @@ class ShardedStep(GradientStep):
                 self._accumulator.fill(0)
             else:
                 self._gather("gradient_accumulator", self._accumulator)
-        self.weights.begin()
+        self._end(self._updated)
         if self._is_read or self._constrained:
             self.weights.finish()
         optimizer.end()
 
     def _step(self, optimizer: Optimizer, parts: Iterable[slice]) -> None:
-        optimizer.begin(self.reduction.store)
+        if not self._updated:
+            optimizer.begin(self.reduction.store)
         if optimizer.goes_by_variable:
             self._mirror(None)  # it looks at the slots of this process's variables
         if optimizer.clips_norms:

@@ -115,7 +115,7 @@ class SharedMemoryAllReduce(AllReduce):
 
         return self._going([(self._reached(READY, number), add), (self._reached(READ, number), nothing)])
 
-    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice], number: int = 0) -> Request:
         """By the rows of gradients, which nobody reads any more."""
         rows, number = self._begun(numbers)
         rows[self.rank, pieces[self.rank]] = numbers[pieces[self.rank]]

@@ -96,7 +96,7 @@ class TwoLevelAllReduce(SharedMemoryAllReduce):
             ]
         )
 
-    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice]) -> Request:
+    def all_gather(self, numbers: np.ndarray, pieces: Sequence[slice], number: int = 0) -> Request:
         rows, number = self._begun(numbers)
         groups, sent, mine = self._groups(pieces), _All(), pieces[self.hosts.rank]
 

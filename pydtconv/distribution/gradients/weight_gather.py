@@ -1,6 +1,7 @@
 """The all-gather of weights that each process has updated a piece of, while the next forward runs.
 
-Buckets are gathered from the last one to the first, as forward reads them.
+Buckets are gathered from the last one to the first, as forward reads them.  Where processes may start them in any
+order, the first ones, which backward completes first, are gathered within backward, when no sum is under way.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import threading
 import time
 from weakref import WeakKeyDictionary
 
-from pydtconv.distribution.gradients.buckets import Bucket
 from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.gradients.window import Window
 from pydtconv.distribution.mpi.communicator import Request
 from pydtconv.distribution.mpi.progress import Progress
 from pydtconv.graph.plan import Plan
+
+#: buckets that are gathered together within backward, where later sums are to have the link
+_EARLY = 2
 
 
 class WeightGather:
@@ -23,20 +26,30 @@ class WeightGather:
     def __init__(self, reduction: Reduction) -> None:
         self.reduction = reduction
         self.communicator = reduction.communicator
-        self._progress = Progress(self.communicator, self._carry_on)
+        self._progress = Progress(self.communicator, self.carry_on)
         self._lock = threading.Lock()
         self._window = Window()
         #: buckets by their numbers: those that have not begun, in their order, and those under way
         self._waiting: list[int] = []
         self._under_way: dict[int, Request] = {}
+        #: of those under way the ones that began within backward
+        self._early: set[int] = set()
+        self._in_backward = False
         self._of_plans: WeakKeyDictionary[Plan, list[tuple[int, ...]]] = WeakKeyDictionary()
 
-    def begin(self) -> None:
-        """After an update."""
+    def add(self, number: int) -> None:
+        """Within backward, after the update of a bucket whose weights backward does not read any more."""
         with self._lock:
+            self._waiting.append(number)
+            self._in_backward = True
+
+    def begin(self, first: int = 0) -> None:
+        """After an update.  first: the number of the first bucket that was not added before."""
+        with self._lock:
+            self._in_backward = False
             self._window.begin()
-            self._waiting = list(reversed(range(len(self.reduction.buckets))))
-        self._carry_on()
+            self._waiting = sorted({*self._waiting, *range(first, len(self.reduction.buckets))}, reverse=True)
+        self.carry_on()
         if self.reduction.overlap and self.reduction.backend.sends:
             self._progress.begin()
         else:
@@ -48,16 +61,18 @@ class WeightGather:
 
     def before(self, index: int, plan: Plan) -> None:
         """Waits for the weights that a step of a plan reads, or for all where backward begins."""
-        if self.is_over:
+        if self.is_over or index > plan.backward_start:
             return
-        if index >= plan.backward_start:
+        if index == plan.backward_start:
             self.finish()
             return
-        if plan not in self._of_plans:
-            self._of_plans[plan] = self._numbers(plan)
-        for number in self._of_plans[plan][index]:
+        for number in self._numbers_of(plan)[index]:
             self._wait(number)
-        self._carry_on()
+        self.carry_on()
+
+    def last_read(self, plan: Plan) -> dict[int, int]:
+        """Of each bucket the last step of a plan that reads its weights."""
+        return {number: index for index, each in enumerate(self._numbers_of(plan)) for number in each}
 
     def finish(self) -> None:
         """Waits for all."""
@@ -67,9 +82,11 @@ class WeightGather:
             self._wait(number)
         self._progress.end()
 
-    def _numbers(self, plan: Plan) -> list[tuple[int, ...]]:
+    def _numbers_of(self, plan: Plan) -> list[tuple[int, ...]]:
         """For each step of a plan, the buckets of the variables that it reads."""
-        found = []
+        if plan in self._of_plans:
+            return self._of_plans[plan]
+        found = self._of_plans[plan] = []
         for step in plan.steps:
             used = [*step.node.inputs, *(view.buffer for view in step.views())]
             variables = {id(v): v for v in (getattr(each, "variable", None) for each in used) if v is not None}
@@ -78,27 +95,41 @@ class WeightGather:
 
     def _wait(self, number: int) -> None:
         if number in self._waiting or number in self._under_way:
-            self.communicator.wait(_Gathered(self, number), self._told(self.reduction.buckets[number]))
+            self.communicator.wait(_Gathered(self, number), self._told(number))
 
-    def _carry_on(self) -> None:
+    def carry_on(self) -> None:
         """Looks at what is under way, and starts what may follow."""
+        if self.is_over:
+            return
         with self._lock:
             for number in [number for number, request in self._under_way.items() if request.Test()]:
                 del self._under_way[number]
-                self._window.ended(self._nbytes(number), time.monotonic())
-            while self._waiting and self._window.allows(self._nbytes(self._waiting[0])):
+                if number in self._early:
+                    self._early.discard(number)
+                else:
+                    self._window.ended(self._nbytes(number), time.monotonic())
+            while self._waiting and self._may_start(self._waiting[0]):
                 number = self._waiting[0]
-                bucket = self.reduction.buckets[number]
-                request = self.reduction.gather(bucket)
-                self._under_way[number] = self.communicator.observed(request, self._told(bucket))
+                request = self.reduction.gather(number)
+                self._under_way[number] = self.communicator.observed(request, self._told(number))
                 del self._waiting[0]  # now: who looks meanwhile without the lock finds it in one of the two
-                self._window.started(self._nbytes(number), time.monotonic())
+                if self._in_backward:
+                    self._early.add(number)
+                else:
+                    self._window.started(self._nbytes(number), time.monotonic())
+
+    def _may_start(self, number: int) -> bool:
+        """Those that began within backward do not count later: in other processes they may be behind all others."""
+        if self._in_backward:
+            return self.reduction.is_idle and len(self._under_way) < _EARLY
+        return self._window.allows(self._nbytes(number))
 
     def _nbytes(self, number: int) -> int:
         part = self.reduction.buckets[number].part
         return (part.stop - part.start) * self.reduction.store.itemsize
 
-    def _told(self, bucket: Bucket) -> str:
+    def _told(self, number: int) -> str:
+        bucket = self.reduction.buckets[number]
         return f"step {self.reduction.step}: the updated weights {bucket.names[0]} to {bucket.names[1]}"
 
 
@@ -109,5 +140,5 @@ class _Gathered:
         self.gather, self.number = gather, number
 
     def Test(self) -> bool:
-        self.gather._carry_on()
+        self.gather.carry_on()
         return self.number not in self.gather._waiting and self.number not in self.gather._under_way
