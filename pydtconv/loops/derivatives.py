@@ -37,12 +37,14 @@ class Derivative:
 class Connected:
     """The sources that ends depend on, these ends, the first stage on the way, and the variables read from there on.
 
-    variables: each with the place of the first node that reads it.
+    places: of the nodes on the way.
+    variables: each with the place of a node that reads it, for each of these nodes.
     """
 
     sources: list[Tensor]
     ends: list[Tensor]
     first: int
+    places: set[int]
     variables: list[tuple[Variable, int]]
 
 
@@ -71,7 +73,7 @@ def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor],
     sources = [source for source in sources if source.dtype in FLOATING]
     down = reached(recording.nodes, sources, spans)
     up = {end for end in ends if isinstance(end, Tensor) and end in down}
-    alive, places = set(up), []
+    alive, places = set(up), set()
     for place in range(len(recording.nodes) - 1, -1, -1):
         node = recording.nodes[place]
         if not alive.isdisjoint(node.outputs) and within(place, spans):
@@ -79,19 +81,20 @@ def connected(recording: Any, ends: Sequence[Tensor], sources: Sequence[Tensor],
             if inputs:
                 node.op.check_differentiable()
                 alive.update(inputs)
-                places.append(place)
+                places.add(place)
     first = recording.stage_of_place(min(places)) if places else max(map(recording.stage_of, up), default=0)
     wanted = [source for source in dict.fromkeys(sources) if source in alive]
     kept = [end for end in ends if isinstance(end, Tensor) and end in up]
-    return Connected(wanted, kept, first, _read_by(recording.nodes, recording.starts[max(first, 0)], kept))
+    read = _read_by(recording.nodes, recording.starts[max(first, 0)], kept)
+    return Connected(wanted, kept, first, places, read)
 
 
 def _read_by(nodes: Sequence[Node], start: int, ends: Sequence[Tensor]) -> list[tuple[Variable, int]]:
     """The variables that nodes read on the way to ends, whether or not they are differentiated."""
-    alive, variables = set(ends), {}
+    alive, found = set(ends), []
     for place in range(len(nodes) - 1, start - 1, -1):
         node = nodes[place]
         if not alive.isdisjoint(node.outputs):
             alive.update(node.inputs)
-            variables.update({id(x.variable): (x.variable, place) for x in node.inputs if x.variable is not None})
-    return list(variables.values())
+            found += [(x.variable, place) for x in node.inputs if x.variable is not None]
+    return found

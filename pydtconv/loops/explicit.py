@@ -21,6 +21,8 @@ def explicit_gradients(
     found = connected(recording, ends, starts, spans)
     if not found.sources:
         return [None] * len(sources)
+    read = [(variable, place) for variable, place in found.variables if place in found.places]
+    recording.check_known(recording.next_stage, found.sources, read)
     nodes = list(recording.nodes)
     gradients: dict[Tensor, Any] = {}
     for end in found.ends:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydtconv import ops
-from pydtconv.graph.ir.graph import Tensor
+from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.numpy_calls import call_ufunc
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.ops.base import Op
 
 
 def _is_operand(value: Any) -> bool:
@@ -29,6 +30,11 @@ class Handle(Tensor):
     def __init__(self, tensor: Tensor) -> None:
         super().__init__(tensor.graph, tensor.spec, tensor.name, tensor.node, tensor.index)
         self.tensor = tensor
+
+    def apply_op(self, op: Op, inputs: Sequence[Any]) -> Any:
+        """Adds the op to what is recorded now, also where that is another recording: it then reads the value."""
+        graph = current_graph()
+        return graph.add(op, inputs) if graph is not None and graph.records else super().apply_op(op, inputs)
 
     def numpy(self) -> np.ndarray:
         """The value, as an array of its own."""

@@ -69,12 +69,19 @@ class Recording(Graph):
         self._owned: list[tuple[Any, Tensor]] = []
         self._draws = 0
         self._versions: dict[tuple[int, int], int] = {}
+        #: by variable, the stages whose actions have changed it, its versions and values before that
+        self._former: dict[int, list[tuple[int, int, Tensor]]] = {}
 
     # --- nodes ------------------------------------------------------------------------------------------------------
     @property
     def stage(self) -> int:
         """The number of the stage that is being recorded."""
         return len(self.starts) - 1
+
+    @property
+    def next_stage(self) -> int:
+        """The number of the stage of the next node."""
+        return self.stage + self._closed
 
     def stage_of(self, tensor: Tensor) -> int:
         """The number of the stage that gives a tensor; -1 for what is fed, variables and constants."""
@@ -139,6 +146,29 @@ class Recording(Graph):
             for x in node.inputs:
                 if x.variable is not None:
                     self._versions.setdefault((self.stage, id(x.variable)), x.variable.version)
+
+    def keep_former(self, changed: Iterable[Variable]) -> None:
+        """Keeps the values of variables that are about to change, where a tape may still take gradients by them."""
+        if all(tape.is_spent for tape in self.tapes):
+            return
+        read = {identity for _, identity in self._versions}
+        for variable in {id(each): each for each in changed if id(each) in read}.values():
+            former = Tensor(self, Spec(variable.shape, variable.dtype), f"former {variable.name}")
+            self.values[former] = variable.array.copy()
+            self._former.setdefault(id(variable), []).append((self.stage, variable.version, former))
+
+    def _former_of(self, variable: Variable, stage: int) -> tuple[int, int, Tensor] | None:
+        """The stage that changed a variable after this one read it, its version before that, and its value."""
+        return next((entry for entry in self._former.get(id(variable), ()) if entry[0] >= stage), None)
+
+    def as_read(self, tensor: Tensor, stage: int) -> Tensor:
+        """The tensor that has what a stage read: of a variable that was changed since, its value then."""
+        found = self._former_of(tensor.variable, stage) if self._former and tensor.variable is not None else None
+        return tensor if found is None else found[2]
+
+    def is_gone(self, tensor: Tensor, place: int) -> bool:
+        """Whether a node before this place has given a tensor that nobody has kept."""
+        return tensor.node is not None and self.place(tensor.node) < place and tensor not in self.values
 
     def cut(self) -> None:
         """Ends a stage."""
@@ -241,23 +271,33 @@ class Recording(Graph):
         stage = max(self.stage_of(end) for end in found.ends) if self.traced else self.stage
         given = {source: Tensor(self, source.spec, f"gradient of {source.name}") for source in found.sources}
         derivative = Derivative(stage, found.ends, given, found.first, tuple(spans))
-        self._check_unchanged(stage, found.variables)
+        self.check_known(stage, found.sources, found.variables)
         self.derivatives[stage].append(derivative)
         self._given.update(dict.fromkeys(given.values(), derivative))
         return [self.handle(given[start]) if start in given else None for start in starts]
 
-    def _check_unchanged(self, last: int, variables: Iterable[tuple[Variable, int]]) -> None:
-        """Raises RuntimeError where a variable was changed between a stage that reads it and that of a derivative."""
-        for variable, place in variables:
-            for stage in range(max(self.stage_of_place(place), 0), last):
-                version = self._versions.get((stage, id(variable)), variable.version)
-                if version != variable.version or any(
-                    changed is variable for action in self.actions[stage] for changed in action.changes()
-                ):
-                    raise RuntimeError(
-                        f"gradient: variable {variable.path!r} was changed after it was read: take the gradients "
-                        "before it is assigned, as before the optimizer's step"
-                    )
+    def check_known(self, last: int, sources: Iterable[Tensor], read: Iterable[tuple[Variable, int]]) -> None:
+        """Raises RuntimeError where a derivative needs values of variables that are not known any more.
+
+        That are those from before a change, where code is traced, processes share gradients, or something else than an
+        action has changed them; and the values before and after, where the derivative is by the variable itself.
+        """
+        by = {id(source.variable) for source in sources}
+        seen: dict[int, Any] = {}
+        for variable, place in read:
+            stage = max(self.stage_of_place(place), 0)
+            changed = any(each is variable for s in range(stage, last) for a in self.actions[s] for each in a.changes())
+            if self.traced and changed:
+                raise ValueNeededError(f"the value that variable {variable.path!r} had before it was changed")
+            former = self._former_of(variable, stage)
+            then = variable.version if former is None else former[1]
+            known = then == self._versions.get((stage, id(variable)), then) and changed == (former is not None)
+            several = id(variable) in by and seen.setdefault(id(variable), former) is not former
+            if several or not known or (changed and self.workspace.sharing is not None):
+                raise RuntimeError(
+                    f"gradient: variable {variable.path!r} was changed after it was read: take the gradients "
+                    "before it is assigned, as before the optimizer's step"
+                )
 
     def _as_source(self, source: Any) -> Tensor:
         if isinstance(source, Variable):
@@ -384,10 +424,11 @@ class Recording(Graph):
         """
         over = not tracing.is_traced(self) and all(tape.is_over for tape in self.tapes)
         if over:
-            for kept_for_tapes in self._fed, self.watched, self.carried:
+            for kept_for_tapes in self._fed, self.watched, self.carried, self._former:
                 kept_for_tapes.clear()
         alive = {handle.tensor for handle in self._handles.values()}
         kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
+        kept |= {entry[2] for entries in self._former.values() for entry in entries}
         values = self.values.copy()  # a handle may go at any time
         self.values = {tensor: value for tensor, value in values.items() if tensor in kept}
         for handle in [each for each in self._handles.values() if not each.takes_value_along] if over else ():

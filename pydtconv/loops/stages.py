@@ -76,6 +76,7 @@ class _Copy:
         self.derivative = derivative
         self.copies: dict[Tensor, Tensor] = {}
         self.behind: dict[Tensor, Tensor] = {}  # what nodes of the derivative read instead
+        self.read: dict[Tensor, Tensor] = {}  # sources as these nodes read them
         self.nodes = nodes
 
     def of(self, tensor: Tensor) -> Tensor:
@@ -94,7 +95,8 @@ class _Copy:
             self.copies[tensor] = found
         return found
 
-    def run(self, again: bool) -> None:
+    def run(self, first: int) -> None:
+        """first: the place from which nodes run for the first time."""
         recording, derivative = self.recording, self.derivative
         sources: set[Tensor] = set()
         stopped: set[Tensor] = set()
@@ -103,9 +105,15 @@ class _Copy:
             inside = reached(recording.nodes, list(sources), derivative.spans)
             stopped = reached(recording.nodes, list(sources), None) - inside
         for node in self.nodes:
-            differentiated = derivative is not None and within(recording.place(node), derivative.spans)
-            inputs = [self._read(x, sources, stopped) if differentiated else self.of(x) for x in node.inputs]
-            op = _without_effects(node.op) if again else node.op
+            place = recording.place(node)
+            differentiated = derivative is not None and within(place, derivative.spans)
+            read = [recording.as_read(x, recording.stage_of_place(place)) for x in node.inputs]
+            for x, then in zip(node.inputs, read, strict=True):
+                if x in sources and differentiated:
+                    self.read[x] = then
+                    sources.add(then)
+            inputs = [self._read(x, sources, stopped) if differentiated else self.of(x) for x in read]
+            op = _without_effects(node.op) if place < first else node.op
             copy = Node(self.graph, op, tuple(inputs), node.scope)
             copy.stream = node.stream
             self.graph.nodes.append(copy)
@@ -132,10 +140,11 @@ class _Copy:
             graph.loss = sums[0] if len(sums) == 1 else ops.WeightedSum()(*sums)
             if self.recording.workspace.sharing is not None:  # gradients are to be summed over processes
                 graph.loss = ops.Portion("samples")(graph.loss)
-        by = {source: self.behind.get(source, self.of(source)) for source in derivative.given}
+        read = {source: self.read.get(source, source) for source in derivative.given}
+        by = {source: self.behind.get(then, self.of(then)) for source, then in read.items()}
         graph.sources = tuple(by.values())
         for source, given in derivative.given.items():
-            if source.variable is not None:
+            if by[source].variable is not None:
                 self.part.trained[by[source]] = given
             if given in wanted:
                 name = f"g{len(graph.gradients)}"
@@ -193,15 +202,20 @@ def _part(
     again: bool,
 ) -> Part:
     stop = recording.starts[stage + 1] if stage + 1 < len(recording.starts) else len(recording.nodes)
-    nodes = recording.nodes[recording.starts[max(start, 0)] : stop]
+    begin = recording.starts[max(start, 0)]
     alive = {*results, *(derivative.ends if derivative else ())}
     kept: list[Node] = []
-    for node in reversed(nodes):
+    for node in reversed(recording.nodes[begin:stop]):
         if not alive.isdisjoint(node.outputs):
             alive.update(node.inputs)
             kept.append(node)
+    gone = set() if recording.traced or not begin else {x for x in alive if recording.is_gone(x, begin)}
+    for node in reversed(recording.nodes[:begin] if gone else ()):  # what nobody has kept is found once more
+        if not gone.isdisjoint(node.outputs):
+            gone.update(x for x in node.inputs if recording.is_gone(x, begin))
+            kept.append(node)
     copy = _Copy(recording, kept[::-1], training, derivative)
-    copy.run(again)
+    copy.run(stop if again else recording.starts[stage])
     copy.part.again = again
     for tensor in results:
         name = f"y{len(copy.graph.outputs)}"
@@ -222,6 +236,7 @@ def run_stage(recording: Any, stage: int, wanted: list[Tensor], used: list[Tenso
             found = part.run(bound, values, workspace, recording.seed)
             for name, tensor in part.outputs.items():
                 values[tensor] = found[name].copy()
+        recording.keep_former(each for action in recording.actions[stage] for each in action.changes())
         for action in recording.actions[stage]:
             action.run(values, workspace)
 

@@ -119,8 +119,13 @@ class GradientTape:
 
     @property
     def is_over(self) -> bool:
+        """Whether it has given the gradients that it gives, and its block is over."""
+        return self.is_spent and self._start is None
+
+    @property
+    def is_spent(self) -> bool:
         """Whether it has given the gradients that it gives."""
-        return self._used and not self._persistent and self._start is None
+        return self._used and not self._persistent
 
     def _watches(self, source: Any) -> bool:
         return self._accessed or not isinstance(source, Variable) or id(source) in self._watched
@@ -180,7 +185,9 @@ class GradientTape:
         assert recording is not None
         flat = [source if self._watches(source) else None for source in sources]
         asked = [source for source in flat if source is not None]
-        inside_another = any(other is not self for other in recording.open_tapes)
+        ends = len(recording.nodes) if self._start is not None else max((stop for _, stop in spans), default=0)
+        others = [other._start for other in recording.open_tapes if other is not self]
+        inside_another = any(start is not None and start < ends for start in others)
         find = explicit_gradients if inside_another else Recording.differentiate
         with _going_on(recording):
             found = iter(find(recording, targets, asked, spans))

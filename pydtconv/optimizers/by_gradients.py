@@ -40,6 +40,8 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
         store.gradient_of(variable)[...] = np.asarray(gradient)
     _make_ready(optimizer, given, store)
     optimizer.step_of(store)
+    for variable in variables:  # for tapes that have read them
+        variable.version += 1
 
 
 def _make_ready(optimizer: Any, variables: Sequence[Variable], store: ParameterStore | None = None) -> None:

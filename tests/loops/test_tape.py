@@ -181,14 +181,26 @@ def test_values_may_be_looked_at_in_between():
     np.testing.assert_allclose(gradient, [8.0, 8.0], rtol=1e-6)
 
 
-def test_gradients_after_the_update_are_refused():
+@pytest.mark.parametrize("how", ["recorded", "arrays", "assigned"])
+def test_gradients_after_an_update_are_those_before_it(how):
+    """They are refused where the tape has not seen the update, and does not know the values from before."""
     model = small_model()
     with GradientTape(persistent=True) as tape:
         loss = ops.sum(model(numbers(1, 6, 6, 2)))
     weights = model.trainable_variables
-    keras.optimizers.SGD().apply(tape.gradient(loss, weights), weights)
-    with pytest.raises(RuntimeError, match="was changed after it was read"):
-        tape.gradient(loss, weights)
+    found = tape.gradient(loss, weights)
+    given = found if how == "recorded" else [np.array(each) for each in found]
+    if how == "assigned":
+        for weight in weights:
+            weight.assign(weight * 2.0)
+    else:
+        keras.optimizers.SGD().apply(given, weights)
+    if how == "recorded":
+        for again, first in zip(tape.gradient(loss, weights), found, strict=True):
+            np.testing.assert_allclose(again, first, rtol=1e-4, atol=1e-6)
+    else:
+        with pytest.raises(RuntimeError, match="was changed after it was read"):
+            tape.gradient(loss, weights)
 
 
 def penalty(model, x):

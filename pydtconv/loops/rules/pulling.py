@@ -41,7 +41,8 @@ def pull(recording: Any, nodes: Iterable[Node], gradients: dict[Tensor, Any], wa
         if not sources or all(dy is None for dy in dys):
             continue
         rule = rule_of(node)
-        x = [recording.handle(each) for each in node.inputs]
+        stage = recording.stage_of_place(recording.place(node))
+        x = [recording.handle(recording.as_read(each, stage)) for each in node.inputs]
         ys = [recording.handle(output) for output in outputs]
         handles = [dy if dy is None or hasattr(dy, "tensor") else recording.handle(dy) for dy in dys]
         found = rule(node, x, ys, handles) if len(ys) > 1 else rule(node, x, ys[0], handles[0])
