@@ -1,7 +1,7 @@
 """Kernels for GPUs: `python -m benchmarks.gpu --static`, and where there is a GPU `--peer torch`.
 
---static needs no GPU: what NVIDIA's compiler says of every kernel (gpu_static.py), into gpu_static.csv.  It fails where
-a kernel spills registers.
+--static needs no GPU: what NVIDIA's compiler says of every kernel (gpu_static.py), into gpu_static.csv, and what
+transforms ask of memory (gpu_counts.py), into gpu_counts.csv.  It fails where a kernel spills registers.
 --peer torch needs one: transforms beside cuFFT, convolutions beside cuDNN and training beside PyTorch on the same GPU
 (gpu_peers.py), into gpu_fft.csv, gpu_layers.csv, gpu_table3.csv to gpu_table5.csv, gpu_sweep.csv and gpu_train.csv,
 with ratios and pictures; with --precision high both sides round operands to TF32, and names end in _tf32.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks import gpu_peers, gpu_static, report
+from benchmarks import gpu_counts, gpu_peers, gpu_static, report
 from benchmarks.conv import layers
 from benchmarks.fft_tables import mean, pictures
 from benchmarks.gpu_peers import Row
@@ -26,9 +26,14 @@ PARTS = ("fft", "layers", "table3", "table4", "table5", "sweep", "train")
 
 
 def static() -> int:
-    """The table of the compiler's figures; 1 where a kernel spills."""
+    """The tables of the compiler's figures and of counts; 1 where a kernel spills."""
     rows = list(gpu_static.table())
     report.write_csv("gpu_static", rows)
+    known = {row["kernel"]: row for row in rows if (row["dtype"], row["architecture"]) == ("float32", "sm_90")}
+    columns = ("registers", "spill_bytes", "occupancy")
+    counted = [row | {name: known[row["kernel"]][name] for name in columns} for row in gpu_counts.transforms()]
+    report.print_table("transforms: counts, and the roofline of an H100", counted)
+    report.write_csv("gpu_counts", counted)
     worst = {name: max(int(str(row[name])) for row in rows) for name in ("registers", "spill_bytes", "shared_bytes")}
     least = min(float(str(row["occupancy"])) for row in rows)
     print(f"{len(rows)} rows: at most {worst}, occupancy at least {least:.3f}")

@@ -229,8 +229,8 @@ KERNEL(normalization_gradient)
 GLOBAL normalization_parameters(int64_t c, Array<const real> sums, Array<const real> inverse, int64_t add_gamma,
                                 int64_t add_beta, Array<real> dgamma, Array<real> dbeta) {
     FOR_EACH(j, c) {
-        if (dgamma) dgamma[j] = (add_gamma ? dgamma[j] : 0) + sums[c + j] * inverse[j];
-        if (dbeta) dbeta[j] = (add_beta ? dbeta[j] : 0) + sums[j];
+        if (dgamma) dgamma[j] = (add_gamma ? (real)dgamma[j] : 0) + sums[c + j] * inverse[j];
+        if (dbeta) dbeta[j] = (add_beta ? (real)dbeta[j] : 0) + sums[j];
     }
 }
 KERNEL(normalization_parameters)

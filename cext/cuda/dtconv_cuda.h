@@ -26,9 +26,14 @@ using Array = T *; /* results may take the place of what they are made of */
 #endif
 
 #ifdef DOUBLE
-typedef double real;
+#define REAL double
 #else
-typedef float real;
+#define REAL float
+#endif
+#ifdef COUNTING
+typedef on_host::number<REAL> real;
+#else
+typedef REAL real;
 #endif
 
 /* Of a kernel: its name stays as it is. */
@@ -60,10 +65,10 @@ struct width {
 };
 
 template <int W>
-__device__ inline pack<W> load(Array<const real> x, int64_t at) {
+__device__ __forceinline__ pack<W> load(Array<const real> x, int64_t at) {
 #ifdef ON_HOST
     pack<W> a;
-    for (int e = 0; e < W; e++) a.v[e] = x[at + e];
+    memcpy(a.v, x.loaded(at, W), sizeof a.v);
     return a;
 #else
     return *(const pack<W> *)(x + at);
@@ -71,9 +76,9 @@ __device__ inline pack<W> load(Array<const real> x, int64_t at) {
 }
 
 template <int W>
-__device__ inline void store(Array<real> y, int64_t at, const pack<W> &a) {
+__device__ __forceinline__ void store(Array<real> y, int64_t at, const pack<W> &a) {
 #ifdef ON_HOST
-    for (int e = 0; e < W; e++) y[at + e] = a.v[e];
+    memcpy(y.stored(at, W), a.v, sizeof a.v);
 #else
     *(pack<W> *)(y + at) = a;
 #endif

@@ -8,9 +8,11 @@ import subprocess
 import numpy as np
 import pytest
 
+from benchmarks import gpu_counts
 from pydtconv.devices import sources
 from pydtconv.devices.device import DeviceError
 from pydtconv.devices.host import compiler
+from pydtconv.kernels.base import scratch
 
 KERNELS = r"""
 #include "dtconv_cuda.h"
@@ -33,7 +35,7 @@ KERNEL(turn)
 GLOBAL race(int64_t n, Array<const real> x, Array<real> y) {
     SHARED(real, s, 64);
     s[threadIdx.x] = x[threadIdx.x];
-    y[threadIdx.x] = threadIdx.x < n ? 0 : s[threadIdx.x - n];
+    y[threadIdx.x] = threadIdx.x < n ? 0 : (real)s[threadIdx.x - n];
 }
 KERNEL(race)
 
@@ -81,13 +83,51 @@ GLOBAL warps(int64_t n, Array<const real> x, Array<real> y) {
     atomicAdd(&y[4], own);
 }
 KERNEL(warps)
+
+/* every n-th element */
+GLOBAL every(int64_t n, Array<const real> x, Array<real> y) {
+    const int64_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i * n];
+}
+KERNEL(every)
+
+GLOBAL packs(int64_t n, Array<const real> x, Array<real> y) {
+    sweep(n, true, [&](int64_t i, auto w) { store<decltype(w)::of>(y, i, load<decltype(w)::of>(x, i)); });
+}
+KERNEL(packs)
+
+/* 32 x 32 elements through shared memory with rows of n elements */
+GLOBAL transposed(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 32 * 33);
+    const int lane = threadIdx.x % 32;
+    for (int row = threadIdx.x / 32; row < 32; row += WARPS) s[row * n + lane] = x[row * 32 + lane];
+    __syncthreads();
+    for (int row = threadIdx.x / 32; row < 32; row += WARPS) y[row * 32 + lane] = s[lane * n + row];
+}
+KERNEL(transposed)
+
+GLOBAL summed(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, parts, WARPS);
+    const real sum = block_sum((real)x[threadIdx.x * n], parts);
+    if (threadIdx.x == 0) y[0] = sum;
+}
+KERNEL(summed)
 """
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
+    return compiled(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory):
+    return compiled(tmp_path_factory, "-DCOUNTING")
+
+
+def compiled(tmp_path_factory, *options):
     try:
-        command = [compiler.compiler(), "-O0", *compiler.OPTIONS[1:], "-I", str(sources.folder())]
+        command = [compiler.compiler(), "-O0", *compiler.OPTIONS[1:], "-I", str(sources.folder()), *options]
     except DeviceError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("kernels")
@@ -158,3 +198,44 @@ def test_what_is_reported(library, kernel, n, message):
     y = np.zeros(64, "float32")
     assert message in launch(library, kernel, n, X, y)
     assert launch(library, "turn", 64, X, y) == "", "the next launch is not disturbed"
+
+
+def counts(library, name, n, shape, grid=1, threads=256):
+    """What a launch counts, on arrays that begin where a GPU's do."""
+    x, y = (scratch(4 * size, gpu_counts.ALIGNMENT).view("float32") for size in shape)
+    x[:] = np.arange(x.size)
+    assert launch(library, name, n, x, y, grid, threads) == ""
+    return gpu_counts.counts_of(library), x, y
+
+
+@pytest.mark.parametrize(("every", "sectors"), [(1, 4), (2, 8), (32, 32)])
+def test_sectors_of_a_copy_of_every_nth_element(counting, every, sectors):
+    found, x, y = counts(counting, "every", every, (128 * every, 128), grid=2, threads=64)
+    np.testing.assert_array_equal(y, x[::every])
+    assert (found.loads, found.load_sectors, found.least_load_sectors) == (4, 4 * sectors, 16)
+    assert (found.stores, found.store_sectors, found.least_store_sectors) == (4, 16, 16)
+    assert (found.moved, found.partial, found.operations) == (32 * (4 * sectors + 16), 0, 0)
+
+
+def test_sectors_of_packs(counting):
+    """A load of 16 bytes a lane is one instruction; three elements remain."""
+    found, x, y = counts(counting, "packs", 515, (515, 515), threads=128)
+    np.testing.assert_array_equal(y, x)
+    assert (found.loads, found.load_sectors, found.least_load_sectors, found.partial) == (5, 65, 65, 2)
+
+
+@pytest.mark.parametrize(("pitch", "passes"), [(33, 1), (32, 32)])
+def test_bank_conflicts_of_a_transposition(counting, pitch, passes):
+    found, x, y = counts(counting, "transposed", pitch, (1024, 1024))
+    np.testing.assert_array_equal(y.reshape(32, 32), x.reshape(32, 32).T)
+    assert (found.shared_accesses, found.least_shared_passes) == (64, 64)
+    assert found.shared_passes == 32 + 32 * passes
+    assert (found.barriers, found.exchanges, found.moved) == (8, 0, 8192)
+
+
+def test_counts_of_a_reduction(counting):
+    found, x, y = counts(counting, "summed", 1, (256, 1))
+    assert y[0] == x.sum()
+    assert (found.exchanges, found.barriers, found.operations) == (8 * 5, 8 * 2, 256 * (5 + 8))
+    assert (found.shared_accesses, found.conflicts) == (8 + 8 * 8, 1.0)
+    assert found.partial == 8 + 1, "one lane stores its warp's sum, and one thread the result"

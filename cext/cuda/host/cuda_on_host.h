@@ -9,8 +9,8 @@
  * Shared<T, N>: it fails the launch where two threads use one word without a barrier between them and one of them
  * writes, and where a word is read that no thread of the block has written.  A launch that fails says why and where.
  *
- * Not modelled: the order of accesses to global memory by different blocks, divergence within a warp, and how long
- * anything takes.
+ * Not modelled: the order of accesses to global memory by different blocks, and how long anything takes.  Where
+ * COUNTING is defined, counting.h counts what each warp asks of memory.
  */
 #ifndef CUDA_ON_HOST_H
 #define CUDA_ON_HOST_H
@@ -24,6 +24,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,12 +35,22 @@
 #define __global__ static
 #define __device__
 #define __host__
-#define __forceinline__ inline
+#define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
 struct dim3 {
     unsigned x = 1, y = 1, z = 1;
 };
+
+#ifdef COUNTING
+#include "counting.h"
+#else
+#define SITE nullptr
+#define COUNTED_CALL
+#define NOTE(what, site, place, bytes)
+#define COUNT_LAUNCH()
+#define COUNT_BLOCK(threads)
+#endif
 
 namespace on_host {
 
@@ -83,6 +95,12 @@ inline machine &here() {
     static thread_local machine one;
     return one;
 }
+
+#ifdef COUNTING
+inline void note(kind what, const void *site, uint64_t place, int bytes) {
+    counted().note(here().current->index, what, site, place, bytes);
+}
+#endif
 
 [[noreturn]] inline void leave() {
     machine &m = here();
@@ -251,6 +269,7 @@ inline int launch(void (*body)(void *), void *arguments, const unsigned *sizes) 
     m.arguments = arguments;
     m.failed = false;
     m.message[0] = 0;
+    COUNT_LAUNCH();
     if (m.threads < 1 || m.threads > MOST_THREADS) {
         snprintf(m.message, sizeof m.message, "expected 1 to %d threads in a block, got %d", (int)MOST_THREADS,
                  m.threads);
@@ -261,6 +280,7 @@ inline int launch(void (*body)(void *), void *arguments, const unsigned *sizes) 
             for (m.block.x = 0; m.block.x < m.grid.x; m.block.x++) {
                 run_block(m);
                 if (m.failed) return 1;
+                COUNT_BLOCK(m.threads);
             }
     return 0;
 }
@@ -299,10 +319,35 @@ struct Array {
     T *first;
     int64_t count;
 
-    T &operator[](int64_t i) const {
+#ifdef COUNTING
+    typedef std::remove_const_t<T> value;
+    typedef std::conditional_t<std::is_const<T>::value, value, counted_element<T>> element;
+
+    COUNTED_CALL element operator[](int64_t i) const {
+        if constexpr (std::is_const<T>::value)
+            return *together(i, 1, on_host::LOAD, SITE);
+        else
+            return {inside(i), SITE};
+    }
+    COUNTED_CALL const T *loaded(int64_t i, int n) const { return together(i, n, on_host::LOAD, SITE); }
+    COUNTED_CALL T *stored(int64_t i, int n) const { return together(i, n, on_host::STORE, SITE); }
+
+    T *together(int64_t i, int n, on_host::kind what, const void *site) const {
+        inside(i + n - 1);
+        on_host::note(what, site, (uint64_t)inside(i), n * sizeof(T));
+        return first + i;
+    }
+#else
+    T &operator[](int64_t i) const { return *inside(i); }
+    /* n neighbours that are moved at once */
+    const T *loaded(int64_t i, int n) const { return inside(i + n - 1) - (n - 1); }
+    T *stored(int64_t i, int n) const { return inside(i + n - 1) - (n - 1); }
+#endif
+
+    T *inside(int64_t i) const {
         if (i < 0 || i >= count)
             on_host::fail("index %lld is outside of an array of %lld elements", (long long)i, (long long)count);
-        return first[i];
+        return first + i;
     }
     explicit operator bool() const { return first != nullptr; }
     Array operator+(int64_t offset) const { return {first + offset, count - offset}; }
@@ -323,15 +368,22 @@ struct Shared {
     struct reference {
         Shared *array;
         int64_t i;
-        operator T() const { return array->read(i); }
-        T operator=(T value) const { return array->write(i, value); }
-        T operator=(const reference &other) const { return array->write(i, static_cast<T>(other)); }
-        T operator+=(T value) const { return array->write(i, array->read(i) + value); }
+        const void *site;
+        operator T() const {
+            NOTE(SHARED_LOAD, site, i * sizeof(T), sizeof(T));
+            return array->read(i);
+        }
+        T operator=(T value) const {
+            NOTE(SHARED_STORE, site, i * sizeof(T), sizeof(T));
+            return array->write(i, value);
+        }
+        T operator=(const reference &other) const { return *this = static_cast<T>(other); }
+        T operator+=(T value) const { return *this = static_cast<T>(*this) + value; }
     };
 
-    reference operator[](int64_t i) {
+    COUNTED_CALL reference operator[](int64_t i) {
         if (i < 0 || i >= N) on_host::fail("index %lld is outside of shared memory of %d elements", (long long)i, N);
-        return {this, i};
+        return {this, i, SITE};
     }
 
     /* The word, with what is known of accesses since the last barrier. */
@@ -399,8 +451,14 @@ struct Shared {
     }
 
 extern "C" inline __attribute__((used)) const char *launch_message() { return on_host::here().message; }
+#ifdef COUNTING
+extern "C" inline __attribute__((used)) const int64_t *launch_counts() { return on_host::counted().counts; }
+#endif
 
-inline void __syncthreads() { on_host::pause(on_host::AT_BLOCK); }
+inline void __syncthreads() {
+    NOTE(BARRIER, nullptr, 0, 1);
+    on_host::pause(on_host::AT_BLOCK);
+}
 
 inline void __syncwarp(unsigned mask = 0xffffffffu) {
     on_host::here().current->mask = mask;
@@ -415,6 +473,7 @@ T lane_value(unsigned mask, T value, int from) {
     const int self = m.current->index, lane = self % on_host::WARP;
     on_host::warp &w = m.warps[self / on_host::WARP];
     const int turn = w.turn[lane] ^= 1;
+    NOTE(EXCHANGE, nullptr, 0, 1);
     memcpy(w.slots[turn][lane], &value, sizeof(T));
     __syncwarp(mask);
     if (from < 0 || from >= on_host::WARP || !(mask >> from & 1)) return value;
@@ -449,6 +508,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
     const int self = m.current->index, lane = self % on_host::WARP;
     on_host::warp &w = m.warps[self / on_host::WARP];
     const int turn = w.turn[lane] ^= 1;
+    NOTE(EXCHANGE, nullptr, 0, 1);
     w.slots[turn][lane][0] = predicate != 0;
     __syncwarp(mask);
     for (int i = 0; i < on_host::WARP; i++)

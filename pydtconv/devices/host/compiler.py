@@ -27,10 +27,16 @@ def compiler() -> str:
 
 
 @cache
-def library(file: str, dtype: str) -> ctypes.CDLL:
-    """The kernels of a file for a dtype, "float32" or "float64".  Raises DeviceError with what the compiler says."""
-    header = (sources.folder() / "host" / "cuda_on_host.h").read_text()
-    text, command = sources.text_of(file), [compiler(), *OPTIONS, *(["-DDOUBLE"] if dtype == "float64" else [])]
+def library(file: str, dtype: str, counting: bool = False) -> ctypes.CDLL:
+    """The kernels of a file for a dtype, "float32" or "float64".  Raises DeviceError with what the compiler says.
+
+    counting: launches count what they ask of memory (counting.h).
+    """
+    folder, text, command = sources.folder() / "host", sources.text_of(file), [compiler(), *OPTIONS]
+    header = (folder / "cuda_on_host.h").read_text()
+    if counting:
+        header = header.replace('#include "counting.h"', (folder / "counting.h").read_text())
+    command += ["-DDOUBLE"] * (dtype == "float64") + ["-DCOUNTING"] * counting
     path = own_cache() / "host_kernels" / f"{file}-{dtype}-{sources.digest(header, text, *command)}.so"
     if not path.exists():
         _compile(command, header, text, path)

@@ -174,11 +174,14 @@ class Host(Accelerator):
     def lanes(self, channels: int) -> int:
         return min(2, super().lanes(channels))
 
+    #: the compiled kernels of a file, by the file and the dtype
+    library = staticmethod(compiler.library)
+
     def bind_kernel(
         self, kernel: str, dtype: str, grid: tuple[int, ...], threads: int, arguments: Sequence[Any]
     ) -> Call:
         file, _, name = kernel.partition(".")
-        library = compiler.library(file, "float64" if dtype in ("float64", "complex128") else "float32")
+        library = self.library(file, "float64" if dtype in ("float64", "complex128") else "float32")
         start = getattr(library, f"launch_{name}")
         given = [_as_c(value) for value in arguments]
         pointers = (ctypes.c_void_p * max(len(given), 1))(*(ctypes.addressof(value) for value in given))
