@@ -32,7 +32,7 @@ class GatedCell(Layer):
     """A cell with dropout of its inputs and of its state: each is drawn once for all steps of a sequence."""
 
     activation: Any
-    recurrent_activation: Any = activations.linear
+    recurrent_activation: Any = staticmethod(activations.linear)
     use_bias: bool
     reset_after = False
     unit_forget_bias = False
