@@ -18,7 +18,10 @@
 
 enum { RECURRENCE_SIMPLE, RECURRENCE_LSTM, RECURRENCE_GRU, RECURRENCE_GRU_BEFORE };
 
-/* Arrays are dense; those of `real` come as void *, and NULL is what is not given or not wanted.
+/* Passes take `count` of these, one or two, which run at the same time: both directions of a sequence.  They have the
+ * same cell and sizes.
+ *
+ * Arrays are dense; those of `real` come as void *, and NULL is what is not given or not wanted.
  *
  * backwards: the first step is the last of z; y is in the order of the steps that are made.
  * mask (n, steps), in the order of z: where it is 0 a step leaves the state as it is; the output is the one before, 0
@@ -45,11 +48,11 @@ typedef struct {
     void *dz, *side, *dh0, *dc0;
 } dtconv_recurrence;
 
-size_t dtconv_srecurrence_workspace(const dtconv_recurrence *p, int backward);
-size_t dtconv_drecurrence_workspace(const dtconv_recurrence *p, int backward);
-int dtconv_srecurrence_forward(const dtconv_recurrence *p, void *workspace, size_t bytes);
-int dtconv_drecurrence_forward(const dtconv_recurrence *p, void *workspace, size_t bytes);
-int dtconv_srecurrence_backward(const dtconv_recurrence *p, void *workspace, size_t bytes);
-int dtconv_drecurrence_backward(const dtconv_recurrence *p, void *workspace, size_t bytes);
+size_t dtconv_srecurrence_workspace(const dtconv_recurrence *p, int count, int backward);
+size_t dtconv_drecurrence_workspace(const dtconv_recurrence *p, int count, int backward);
+int dtconv_srecurrence_forward(const dtconv_recurrence *p, int count, void *workspace, size_t bytes);
+int dtconv_drecurrence_forward(const dtconv_recurrence *p, int count, void *workspace, size_t bytes);
+int dtconv_srecurrence_backward(const dtconv_recurrence *p, int count, void *workspace, size_t bytes);
+int dtconv_drecurrence_backward(const dtconv_recurrence *p, int count, void *workspace, size_t bytes);
 
 #endif

@@ -31,11 +31,6 @@ static size_t scratch_bytes(const passes *t) {
     return (size_t)(end - (char *)64);
 }
 
-typedef struct {
-    passes t;
-    packed w, w_inner; /* transposed; w_inner: of what `side` or the gradient of k meets */
-} job;
-
 static void lstm_row(const passes *t, const scratch *s, const real *gates, const real *c, const real *c_before,
                      real *dz, real *dh, real *dc) {
     const int64_t u = t->u;
@@ -172,30 +167,35 @@ static void run_piece(const job *w, const scratch *s, int64_t first, int64_t m) 
     if (p->dc0) memcpy((real *)p->dc0 + first * u, s->dc, (size_t)(m * u) * sizeof(real));
 }
 
-size_t DT(recurrence_backward_workspace)(const dtconv_recurrence *p) {
-    const passes t = passes_of(p);
+size_t DT(recurrence_backward_workspace)(const dtconv_recurrence *p, int count) {
+    const passes t = passes_of(p, count);
     if (!t.ukr) return 0;
     const size_t weights = (size_t)packed_size(&t, t.gates * t.u, t.u) * sizeof(real) + 2 * (READ_AHEAD + 64);
-    return 64 + weights + (size_t)t.threads * scratch_bytes(&t);
+    return 64 + (size_t)count * weights + (size_t)t.threads * scratch_bytes(&t);
 }
 
-int DT(recurrence_backward)(const dtconv_recurrence *p, void *workspace, size_t bytes) {
-    if (!fits(p)) return DTCONV_ARGUMENT;
+int DT(recurrence_backward)(const dtconv_recurrence *p, int count, void *workspace, size_t bytes) {
+    if (!fits(p, count)) return DTCONV_ARGUMENT;
     if (p->n == 0 || p->steps == 0) return DTCONV_OK;
-    job w = {.t = passes_of(p)};
-    const passes *t = &w.t;
-    if (!t->ukr) return DTCONV_KERNEL;
-    if (bytes < DT(recurrence_backward_workspace)(p)) return DTCONV_WORKSPACE;
-    const int64_t u = t->u, columns = t->gates * u, inner = t->gates == 3 ? u : 0;
+    const passes t = passes_of(p, count);
+    if (!t.ukr) return DTCONV_KERNEL;
+    if (bytes < DT(recurrence_backward_workspace)(p, count)) return DTCONV_WORKSPACE;
+    const int64_t u = t.u, columns = t.gates * u, inner = t.gates == 3 ? u : 0;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
-    w.w = pack(t, columns - inner, u, p->w, 1, columns, &memory);
-    w.w_inner = pack(t, inner, inner, (const real *)p->w + 2 * inner, 1, columns, &memory);
-    const size_t each = scratch_bytes(t);
-#pragma omp parallel for schedule(dynamic) num_threads(t->threads) if (t->threads > 1)
-    for (int64_t first = 0; first < t->n; first += t->rows) {
+    job jobs[MOST_AT_ONCE];
+    for (int i = 0; i < count; i++) {
+        jobs[i].t = passes_of(p + i, count);
+        jobs[i].w = pack(&t, columns - inner, u, p[i].w, 1, columns, &memory);
+        jobs[i].w_inner = pack(&t, inner, inner, (const real *)p[i].w + 2 * inner, 1, columns, &memory);
+    }
+    const size_t each = scratch_bytes(&t);
+    const int64_t pieces = pieces_of(&t);
+#pragma omp parallel for schedule(dynamic) num_threads(t.threads) if (t.threads > 1)
+    for (int64_t i = 0; i < count * pieces; i++) {
         char *end;
-        const scratch s = scratch_at(t, memory + (size_t)dtconv_thread_id() * each, &end);
-        run_piece(&w, &s, first, min_i64(t->rows, t->n - first));
+        const scratch s = scratch_at(&t, memory + (size_t)dtconv_thread_id() * each, &end);
+        const int64_t first = i % pieces * t.rows;
+        run_piece(&jobs[i / pieces], &s, first, min_i64(t.rows, t.n - first));
     }
     return DTCONV_OK;
 }

@@ -87,11 +87,6 @@ static void gru_row(const passes *t, const real *z, const real *inner, const rea
     for (int64_t j = 0; j < u; j++) h[j] = gates[j] * h[j] + (1 - gates[j]) * k[j];
 }
 
-typedef struct {
-    passes t;
-    packed w, w_inner; /* w_inner: of r h */
-} job;
-
 /* Where a sample's gates of a step go. */
 static real *gates_at(const passes *t, const scratch *s, int64_t row, int64_t at) {
     real *gates = t->p->gates;
@@ -167,34 +162,40 @@ static void run_piece(const job *w, const scratch *s, int64_t first, int64_t m) 
     if (p->c) memcpy((real *)p->c + first * u, s->c, bytes);
 }
 
-size_t DT(recurrence_backward_workspace)(const dtconv_recurrence *p);
+size_t DT(recurrence_backward_workspace)(const dtconv_recurrence *p, int count);
 
-size_t DT(recurrence_workspace)(const dtconv_recurrence *p, int backward) {
-    if (!fits(p)) return 0;
-    if (backward) return DT(recurrence_backward_workspace)(p);
-    const passes t = passes_of(p);
+size_t DT(recurrence_workspace)(const dtconv_recurrence *p, int count, int backward) {
+    if (!fits(p, count)) return 0;
+    if (backward) return DT(recurrence_backward_workspace)(p, count);
+    const passes t = passes_of(p, count);
     if (!t.ukr) return 0;
     const int64_t weights = packed_size(&t, t.u, t.gates * t.u) + t.u * t.ukr->nr; /* two matrices are rounded up */
-    return 64 + (size_t)weights * sizeof(real) + 2 * (READ_AHEAD + 64) + (size_t)t.threads * scratch_bytes(&t);
+    const size_t packed_bytes = (size_t)weights * sizeof(real) + 2 * (READ_AHEAD + 64);
+    return 64 + (size_t)count * packed_bytes + (size_t)t.threads * scratch_bytes(&t);
 }
 
-int DT(recurrence_forward)(const dtconv_recurrence *p, void *workspace, size_t bytes) {
-    if (!fits(p)) return DTCONV_ARGUMENT;
+int DT(recurrence_forward)(const dtconv_recurrence *p, int count, void *workspace, size_t bytes) {
+    if (!fits(p, count)) return DTCONV_ARGUMENT;
     if (p->n == 0 || p->steps == 0) return DTCONV_OK;
-    job w = {.t = passes_of(p)};
-    const passes *t = &w.t;
-    if (!t->ukr) return DTCONV_KERNEL;
-    if (bytes < DT(recurrence_workspace)(p, 0)) return DTCONV_WORKSPACE;
-    const int64_t u = t->u, columns = t->gates * u, inner = p->cell == RECURRENCE_GRU_BEFORE ? u : 0;
+    const passes t = passes_of(p, count);
+    if (!t.ukr) return DTCONV_KERNEL;
+    if (bytes < DT(recurrence_workspace)(p, count, 0)) return DTCONV_WORKSPACE;
+    const int64_t u = t.u, columns = t.gates * u, inner = p->cell == RECURRENCE_GRU_BEFORE ? u : 0;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
-    w.w = pack(t, u, columns - inner, p->w, columns, 1, &memory);
-    w.w_inner = pack(t, u, inner, (const real *)p->w + 2 * inner, columns, 1, &memory);
-    const size_t each = scratch_bytes(t);
-#pragma omp parallel for schedule(dynamic) num_threads(t->threads) if (t->threads > 1)
-    for (int64_t first = 0; first < t->n; first += t->rows) {
+    job jobs[MOST_AT_ONCE];
+    for (int i = 0; i < count; i++) {
+        jobs[i].t = passes_of(p + i, count);
+        jobs[i].w = pack(&t, u, columns - inner, p[i].w, columns, 1, &memory);
+        jobs[i].w_inner = pack(&t, u, inner, (const real *)p[i].w + 2 * inner, columns, 1, &memory);
+    }
+    const size_t each = scratch_bytes(&t);
+    const int64_t pieces = pieces_of(&t);
+#pragma omp parallel for schedule(dynamic) num_threads(t.threads) if (t.threads > 1)
+    for (int64_t i = 0; i < count * pieces; i++) {
         char *end;
-        const scratch s = scratch_at(t, memory + (size_t)dtconv_thread_id() * each, &end);
-        run_piece(&w, &s, first, min_i64(t->rows, t->n - first));
+        const scratch s = scratch_at(&t, memory + (size_t)dtconv_thread_id() * each, &end);
+        const int64_t first = i % pieces * t.rows;
+        run_piece(&jobs[i / pieces], &s, first, min_i64(t.rows, t.n - first));
     }
     return DTCONV_OK;
 }

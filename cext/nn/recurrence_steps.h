@@ -14,7 +14,7 @@
 #include "recurrence.h"
 #include "spans.h"
 
-enum { MOST_ROWS = 64, READ_AHEAD = 1024 /* micro-kernels load the step after the last one */ };
+enum { MOST_ROWS = 64, MOST_AT_ONCE = 2, READ_AHEAD = 1024 /* micro-kernels load the step after the last one */ };
 
 /* A matrix (k x n) in panels of NR columns. */
 typedef struct {
@@ -37,28 +37,43 @@ typedef struct {
     int threads;
 } passes;
 
+/* One of those that run at the same time, with its weights, in backward transposed.  w_inner: forward, what r h meets;
+ * backward, what `side` or the gradient of k meets. */
+typedef struct {
+    passes t;
+    packed w, w_inner;
+} job;
+
 INLINE int64_t gates_of(int cell) { return cell == RECURRENCE_SIMPLE ? 1 : cell == RECURRENCE_LSTM ? 4 : 3; }
 
 INLINE RT(unary_context) context_of(int kind, const double *p) {
     return (RT(unary_context)){.kind = kind, .p = {(real)p[0], (real)p[1], (real)p[2]}};
 }
 
-INLINE passes passes_of(const dtconv_recurrence *p) {
+/* With an even number of threads each half takes one of two through all steps. */
+INLINE passes passes_of(const dtconv_recurrence *p, int count) {
     passes t = {.p = p, .ukr = DT(ukr_current)(), .n = p->n, .steps = p->steps, .u = p->units};
     t.f = context_of(p->f, p->f_parameters), t.g = context_of(p->g, p->g_parameters);
     t.gates = gates_of(p->cell);
     t.saved = p->cell == RECURRENCE_SIMPLE ? 1 : 4;
     t.ld = t.gates * t.u + 64 / (int64_t)sizeof(real); /* so that rows do not fall into the same sets of a cache */
-    const int64_t threads = min_i64(dtconv_threads_for(t.n * t.steps * t.u * t.u * t.gates), max_i64(t.n, 1));
-    const int64_t pieces = (max_i64(t.n, 1) + MOST_ROWS * threads - 1) / (MOST_ROWS * threads) * threads;
-    t.rows = (t.n + pieces - 1) / pieces;
+    const int64_t products = t.n * t.steps * t.u * t.u * t.gates, n = max_i64(t.n, 1);
+    const int64_t threads = min_i64(dtconv_threads_for(count * products), count * n);
+    const int64_t each = min_i64(threads % count ? threads : threads / count, n);
+    const int64_t pieces = (n + MOST_ROWS * each - 1) / (MOST_ROWS * each) * each;
+    t.rows = (n + pieces - 1) / pieces;
     t.threads = (int)threads;
     return t;
 }
 
-INLINE int fits(const dtconv_recurrence *p) {
+INLINE int64_t pieces_of(const passes *t) { return (t->n + t->rows - 1) / t->rows; }
+
+INLINE int fits(const dtconv_recurrence *p, int count) {
+    if (count < 1 || count > MOST_AT_ONCE) return 0;
+    for (int i = 1; i < count; i++)
+        if (p[i].n != p->n || p[i].steps != p->steps || p[i].units != p->units || p[i].cell != p->cell) return 0;
     return DTCONV_ARE_SIZES(0, p->n, p->steps) && DTCONV_ARE_SIZES(1, p->units, 1) &&
-           DTCONV_FIT_WITHIN(DTCONV_MOST_PRODUCTS, p->n, p->steps, 4 * p->units, p->units);
+           DTCONV_FIT_WITHIN(DTCONV_MOST_PRODUCTS, count, p->n, p->steps, 4 * p->units, p->units);
 }
 
 /* Where step s lies in arrays in the order of z, for sample b: a number of steps. */

@@ -33,29 +33,29 @@ cdef extern from "../nn/recurrence.h" nogil:
         void *side
         void *dh0
         void *dc0
-    size_t dtconv_srecurrence_workspace(const dtconv_recurrence *, int backward)
-    size_t dtconv_drecurrence_workspace(const dtconv_recurrence *, int backward)
-    int dtconv_srecurrence_forward(const dtconv_recurrence *, void *, size_t)
-    int dtconv_drecurrence_forward(const dtconv_recurrence *, void *, size_t)
-    int dtconv_srecurrence_backward(const dtconv_recurrence *, void *, size_t)
-    int dtconv_drecurrence_backward(const dtconv_recurrence *, void *, size_t)
+    size_t dtconv_srecurrence_workspace(const dtconv_recurrence *, int, int backward)
+    size_t dtconv_drecurrence_workspace(const dtconv_recurrence *, int, int backward)
+    int dtconv_srecurrence_forward(const dtconv_recurrence *, int, void *, size_t)
+    int dtconv_drecurrence_forward(const dtconv_recurrence *, int, void *, size_t)
+    int dtconv_srecurrence_backward(const dtconv_recurrence *, int, void *, size_t)
+    int dtconv_drecurrence_backward(const dtconv_recurrence *, int, void *, size_t)
 
 #: cells, in the order of their codes
 CELLS = ("simple", "lstm", "gru", "gru_before")
 
 
-cdef dtconv_recurrence sizes_of(int64_t n, int64_t steps, int64_t units, str cell):
-    cdef dtconv_recurrence p
-    memset(&p, 0, sizeof(p))
+cdef void set_sizes(dtconv_recurrence *p, int64_t n, int64_t steps, int64_t units, str cell):
+    memset(p, 0, sizeof(dtconv_recurrence))
     p.n, p.steps, p.units, p.cell = n, steps, units, CELLS.index(cell)
-    return p
 
 
-def workspace_bytes(int64_t n, int64_t steps, int64_t units, str cell, str dtype, bint backward) -> int:
-    cdef dtconv_recurrence p = sizes_of(n, steps, units, cell)
+def workspace_bytes(int64_t n, int64_t steps, int64_t units, str cell, str dtype, int count, bint backward) -> int:
+    cdef dtconv_recurrence p[2]
+    for i in range(count):
+        set_sizes(&p[i], n, steps, units, cell)
     if dtype_of(dtype) == DTCONV_FLOAT64:
-        return dtconv_drecurrence_workspace(&p, backward)
-    return dtconv_srecurrence_workspace(&p, backward)
+        return dtconv_drecurrence_workspace(p, count, backward)
+    return dtconv_srecurrence_workspace(p, count, backward)
 
 
 cdef void *elements(dict arrays, str name, dtconv_dtype dtype) except? NULL:
@@ -63,16 +63,9 @@ cdef void *elements(dict arrays, str name, dtconv_dtype dtype) except? NULL:
     return NULL if array is None else reals_in(array.reshape(-1), dtype)
 
 
-def bind(bint backward, tuple shape, str cell, tuple options, tuple f, tuple g, const uint8_t[:, ::1] mask, dict arrays,
-         workspace) -> object:
-    """A call for a pass.
-
-    shape: n, steps, units; options: backwards, sequences, zero_output; f, g: codes of the activations and three
-    parameters; arrays: dense ones, by the names of dtconv_recurrence.
-    """
-    cdef dtconv_recurrence p = sizes_of(shape[0], shape[1], shape[2], cell)
-    cdef dtconv_dtype dtype = dtype_in(arrays["w"])
-    cdef scratch space = scratch_in(workspace)
+cdef int set_arrays(
+    dtconv_recurrence *p, tuple options, tuple f, tuple g, const uint8_t[:, ::1] mask, dict arrays, dtconv_dtype dtype
+) except -1:
     p.backwards, p.sequences, p.zero_output = options
     p.f, p.g = f[0], g[0]
     for i in range(3):
@@ -86,16 +79,33 @@ def bind(bint backward, tuple shape, str cell, tuple options, tuple f, tuple g, 
     p.dy, p.dh, p.dc = elements(arrays, "dy", dtype), elements(arrays, "dh", dtype), elements(arrays, "dc", dtype)
     p.dz, p.side = elements(arrays, "dz", dtype), elements(arrays, "side", dtype)
     p.dh0, p.dc0 = elements(arrays, "dh0", dtype), elements(arrays, "dc0", dtype)
+    return 0
+
+
+def bind(bint backward, tuple shape, str cell, tuple parts, workspace) -> object:
+    """A call for a pass of one recurrence, or of two at the same time.
+
+    shape: n, steps, units.  parts, of each: backwards, sequences, zero_output; f, g: codes of the activations and three
+    parameters; mask (n, steps) or None; arrays: dense ones, by the names of dtconv_recurrence.
+    """
+    cdef dtconv_recurrence p[2]
+    cdef int count = len(parts)
+    cdef dtconv_dtype dtype = dtype_in(parts[0][4]["w"])
+    cdef scratch space = scratch_in(workspace)
+    for i in range(count):
+        set_sizes(&p[i], shape[0], shape[1], shape[2], cell)
+        options, f, g, mask, arrays = parts[i]
+        set_arrays(&p[i], options, f, g, mask, arrays, dtype)
 
     def run():
         with nogil:
             if dtype == DTCONV_FLOAT64 and backward:
-                check(dtconv_drecurrence_backward(&p, space.data, space.size))
+                check(dtconv_drecurrence_backward(p, count, space.data, space.size))
             elif dtype == DTCONV_FLOAT64:
-                check(dtconv_drecurrence_forward(&p, space.data, space.size))
+                check(dtconv_drecurrence_forward(p, count, space.data, space.size))
             elif backward:
-                check(dtconv_srecurrence_backward(&p, space.data, space.size))
+                check(dtconv_srecurrence_backward(p, count, space.data, space.size))
             else:
-                check(dtconv_srecurrence_forward(&p, space.data, space.size))
+                check(dtconv_srecurrence_forward(p, count, space.data, space.size))
 
-    return holding(run, (mask, arrays, workspace))
+    return holding(run, (parts, workspace))

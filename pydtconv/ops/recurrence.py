@@ -66,6 +66,10 @@ class Recurrence(Op):
     def name(self) -> str:
         return self.cell
 
+    def of_parts(self, inputs: Sequence[Any]) -> tuple[tuple[Recurrence, Sequence[Any]], ...]:
+        """What runs at the same time, each with its inputs."""
+        return ((self, inputs),)
+
     @property
     def state_count(self) -> int:
         return 2 if self.cell == "lstm" else 1
@@ -151,6 +155,66 @@ class Recurrence(Op):
                 y, states = new[0], new
             ys.append(y)
         return (ops.stack(ys, axis=1) if self.sequences else y, *states)
+
+
+@dataclass(frozen=True)
+class BothDirections(Op):
+    """Two recurrences of the same cell and sizes at the same time, each on half of the cores.
+
+    Inputs and outputs: those of the first, then those of the second.
+    """
+
+    first: Recurrence
+    second: Recurrence
+
+    dense: ClassVar[bool] = True
+    lacks: ClassVar[Reasons] = {
+        "gpu": "recurrent networks train on CPUs",
+        "onnx": "files have the operators of the trace: each direction by itself",
+    }
+
+    @property
+    def name(self) -> str:
+        return f"{self.first.cell} twice"
+
+    def of_parts(self, inputs: Sequence[Any]) -> tuple[tuple[Recurrence, Sequence[Any]], ...]:
+        """Each with what is its own of all inputs."""
+        count = len(self.first.places)
+        return (self.first, inputs[:count]), (self.second, inputs[count:])
+
+    def _places(self, own: Callable[[Recurrence], Sequence[int]]) -> tuple[int, ...]:
+        return (*own(self.first), *(len(self.first.places) + i for i in own(self.second)))
+
+    @property
+    def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._places(lambda part: part.accumulates)
+
+    @property
+    def nondifferentiable(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._places(lambda part: part.nondifferentiable)
+
+    def reals(self, count: int) -> tuple[int, ...]:
+        return self._places(lambda part: part.reals(count))
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        (_, own), (_, others) = self.of_parts(inputs)
+        if self.first.cell != self.second.cell or own[1:2] != others[1:2] or own[0].shape[:2] != others[0].shape[:2]:
+            raise ValueError(f"{self.name}: expected one cell and equal sizes, got {self} of {inputs}")
+        return tuple(spec for part, own in self.of_parts(inputs) for spec in part.infer(*own))
+
+    def retains(self, needs: tuple[bool, ...]) -> Retained:
+        return Retained(x=self._places(lambda part: part.retains(needs).x))
+
+    def saves(self, *inputs: Spec, training: bool) -> dict[str, Spec]:
+        each = [part.saves(*own, training=training) for part, own in self.of_parts(inputs)]
+        return {f"{name}{i}": spec for i, saved in enumerate(each) for name, spec in saved.items()}
+
+    def cost(self, direction: str, *inputs: Spec) -> dict[str, Cost]:
+        each = [part.cost(direction, *own)[direction] for part, own in self.of_parts(inputs)]
+        return {direction: Cost(sum(cost.flops for cost in each), sum(cost.multiplications for cost in each))}
+
+    def formula(self, *inputs: Any) -> Any:
+        return tuple(y for part, own in self.of_parts(inputs) for y in part(*own))
 
 
 def step(

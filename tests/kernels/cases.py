@@ -14,6 +14,7 @@ from pydtconv.graph.runtime.body import Body
 from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.body_loop import Scan, VectorProduct
 from pydtconv.ops.moments import Moments
+from pydtconv.ops.recurrence import BothDirections
 from tests.ops.harness import away_from, normal
 
 
@@ -172,6 +173,10 @@ for _case in (
     Case(ops.Recurrence("lstm", sequences=True, backwards=True), (normal(2, 3, 16), normal(4, 16, seed=2))),
     Case(ops.Recurrence("gru", has_bias=True), (normal(2, 3, 12), normal(4, 12, seed=2), normal(12, seed=3))),
     Case(ops.Recurrence("gru_before", has_state=True), (normal(2, 3, 12), normal(4, 12, seed=2), normal(2, 4, seed=3))),
+    Case(
+        BothDirections(ops.Recurrence("lstm"), ops.Recurrence("lstm", backwards=True, has_mask=True)),
+        (*(normal(2, 3, 16), normal(4, 16, seed=2)) * 2, np.array([[1, 1, 0], [0, 1, 1]])),
+    ),
     Case(scan(), (normal(2, 3, 4), normal(2, 3, seed=2), normal(4, 3, seed=3)), of_dtype=scan),
     Case(VectorProduct(), (normal(2, 3), normal(2, 3, seed=2))),
     Case(ops.TableOp("arctan2"), (normal(3, 4), away_from(normal(4, seed=2), 0))),

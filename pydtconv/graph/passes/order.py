@@ -12,6 +12,7 @@ from pydtconv.graph.passes.algorithms import choose_algorithms
 from pydtconv.graph.passes.augmentations import join_augmentations
 from pydtconv.graph.passes.backward_reductions import fuse_backward_reductions
 from pydtconv.graph.passes.bias import fuse_bias
+from pydtconv.graph.passes.both_directions import join_directions
 from pydtconv.graph.passes.bypassed_normalization import bypass_normalization
 from pydtconv.graph.passes.casts import place_casts
 from pydtconv.graph.passes.common_subexpressions import merge_equal_nodes
@@ -198,6 +199,13 @@ PASSES: tuple[GraphPass, ...] = (
         when=FREE_TO_ROUND,
     ),
     GraphPass(
+        "both-directions",
+        join_directions,
+        takes="no dead nodes; operators are where they stay",
+        leaves="two recurrences that go opposite ways at the same time are one operator",
+        after=("dead-nodes", "spatial"),
+    ),
+    GraphPass(
         "kernels",
         find_kernels,
         takes="the operators are final but for the algorithms of convolutions",
@@ -214,6 +222,7 @@ PASSES: tuple[GraphPass, ...] = (
             "shared-moments",
             "packed-halos",
             "augmentations",
+            "both-directions",
         ),
     ),
     GraphPass(
