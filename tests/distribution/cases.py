@@ -8,6 +8,7 @@ import pytest
 import pydtconv as keras
 from pydtconv import distribution, layers, losses, metrics, optimizers, replica
 from pydtconv.utils import PyDataset
+from tests.layers.recurrent_kinds import KINDS
 
 SAMPLES, BATCH = 31, 9  # the last batch has 4 samples
 OPTIMIZERS = ("SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop")
@@ -94,12 +95,14 @@ def volumes():
 
 
 def recurrent():
-    """Parts of rows of images as steps, of which some are masked."""
+    """Parts of rows of images as steps, of which some are masked; beside it all kinds of layers."""
     inputs = keras.Input((8, 8, 3))
     x = layers.Masking()(layers.ReLU(threshold=1.0)(layers.Reshape((24, 8))(inputs)))
     x = layers.Bidirectional(layers.LSTM(5, return_sequences=True, dropout=0.2))(x)
-    x = layers.RNN([layers.GRUCell(4), layers.SimpleRNNCell(6)], go_backwards=True)(x)
-    return keras.Model(inputs, layers.Dense(4, activation="softmax")(x))
+    found = [layers.RNN([layers.GRUCell(4), layers.SimpleRNNCell(6)], go_backwards=True)(x)]
+    for make, shape in KINDS.values():
+        found.append(layers.Flatten()(make(0.2)(layers.Reshape((-1, *shape))(inputs))))
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(layers.Concatenate()(found)))
 
 
 #: of TRAINED, OPTIMIZERS and OPTIONS, what make test takes

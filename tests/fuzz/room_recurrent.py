@@ -81,7 +81,7 @@ def _layer(k: Any, draw: Draw, sequences: bool, stateful: bool, state: bool) -> 
 
 def model_of(k: Any, draw: Draw) -> Any:
     """The network that these random numbers say."""
-    stateful = draw.chance(0.2)
+    stateful = draw.chance(0.2) and os.environ.get("KERAS_BACKEND") != "jax"  # whose compiled steps lose the states
     if draw.chance(0.15):
         return _images(k, draw, stateful)
     whole, words = {"batch_size": BATCH} if stateful else {}, draw.chance(0.4)
