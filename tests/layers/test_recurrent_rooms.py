@@ -47,7 +47,9 @@ def test_mixed_bfloat16_is_close(kind):
     losses = []
     for policy in ("float32", "mixed_bfloat16"):
         keras.config.set_dtype_policy(policy)
-        losses.append(network(kind).fit(*data(kind), 4, 3, verbose=0, shuffle=False).history["loss"])
+        model = network(kind)
+        losses.append(model.fit(*data(kind), 4, 3, verbose=0, shuffle=False).history["loss"])
+        assert (kind if kind in FUSED else "scan") in [node.op.name for node in model.plan(batch_size=4).graph.nodes]
     np.testing.assert_allclose(*losses, rtol=0.03)
     assert losses[0] != losses[1]
 

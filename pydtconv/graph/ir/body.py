@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydtconv.graph.ir.graph import Graph, Tensor, is_weak
+from pydtconv.dtypes import FLOATING
+from pydtconv.graph.ir.graph import Graph, Node, Tensor, is_weak
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.ops.base import Op
+from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.shape import Cast
+
+
+class _Unknown(Tensor):
+    """An integer or truth value of a step, while the step is traced: code that looks it up in a dict asks for it."""
+
+    def __hash__(self) -> int:
+        if self._is_traced:
+            self._number()
+        return super().__hash__()
 
 
 class BodyGraph(Graph):
@@ -46,6 +56,9 @@ class BodyGraph(Graph):
             assert self.outer is not None
             return self.outer.add(op, inputs)
         return super().add(op, inputs)
+
+    def tensor(self, spec: Spec, name: str, node: Node | None = None, index: int = 0) -> Tensor:
+        return (Tensor if spec.dtype in FLOATING else _Unknown)(self, spec, name, node, index)
 
     def parameter(self, variable: Variable) -> Tensor:
         return self.shared_with(variable)

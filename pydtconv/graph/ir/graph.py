@@ -123,7 +123,7 @@ class Node:
         self._found: tuple[Op, str, str, Kernel[Any]] | None = None
         specs = outputs_of(op, *(tensor.spec for tensor in inputs))
         self.name = f"{scope or op.name}#{len(graph.nodes)}"
-        self.outputs = tuple(Tensor(graph, spec, f"{self.name}:{i}", self, i) for i, spec in enumerate(specs))
+        self.outputs = tuple(graph.tensor(spec, f"{self.name}:{i}", self, i) for i, spec in enumerate(specs))
 
     @property
     def kernel(self) -> Kernel[Any]:
@@ -275,9 +275,12 @@ class Graph:
 
     def input(self, name: str, spec: Spec) -> Tensor:
         """A named input."""
-        tensor = Tensor(self, spec, name)
-        self.inputs[name] = tensor
+        tensor = self.inputs[name] = self.tensor(spec, name)
         return tensor
+
+    def tensor(self, spec: Spec, name: str, node: Node | None = None, index: int = 0) -> Tensor:
+        """A tensor of a kind that is the graph's; see Tensor."""
+        return Tensor(self, spec, name, node, index)
 
     def parameter(self, variable: Variable) -> Tensor:
         """The tensor that stands for a variable in this graph; the same one each time."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import config, hooks, ops, tree
-from pydtconv.dtypes import FLOATING
+from pydtconv.dtypes import BFLOAT16, FLOATING
 from pydtconv.graph.ir.body import BodyGraph
 from pydtconv.graph.ir.graph import Graph, Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
@@ -65,7 +65,7 @@ def traced_loop(
     zero_output.
 
     There is no loop where nothing is traced, on other devices than the CPU, and where Python code of a step asks for
-    values, changes variables, or gives states of other shapes: such code runs for each step.
+    values, changes variables, or gives states of other shapes or dtypes: such code runs for each step.
     """
     graph = current_graph()
     leaves = [*tree.flatten(states), *tree.flatten(xs)]
@@ -140,7 +140,7 @@ def _tensor(graph: Graph, value: Any, dtype: str) -> Any:
     if isinstance(value, (Tensor, Variable)):
         return value
     array = np.asarray(value)
-    if array.dtype.kind not in "fbiu":
+    if array.dtype.kind not in "fbiu" and array.dtype.name != BFLOAT16:
         raise _NoBody
     kind = dtype if array.dtype.kind == "f" else "int32" if isinstance(value, int) else array.dtype.name
     return graph.constant(array, kind, array.shape)
@@ -153,10 +153,10 @@ def _inside(body: BodyGraph, value: Any, dtype: str) -> Tensor:
 
 
 def _like(body: BodyGraph, state: Tensor, value: Any) -> Tensor:
-    """A state after a step, in the dtype of that before it."""
+    """A state after a step, in the dtype of that before it: float32 and bfloat16 are cast to each other."""
     value = _inside(body, value, state.dtype)
-    both = state.dtype in FLOATING and value.dtype in FLOATING
-    if value.shape != state.shape or (value.dtype != state.dtype and not both):
+    dtypes = {state.dtype, value.dtype}
+    if value.shape != state.shape or not (len(dtypes) == 1 or dtypes == {"float32", BFLOAT16}):
         raise _NoBody
     return body.cast(value, state.dtype)
 

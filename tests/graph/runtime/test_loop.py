@@ -247,6 +247,41 @@ def test_steps_whose_code_asks_for_numbers_run_one_by_one():
     np.testing.assert_allclose(model.predict(x, verbose=0), ((2 * x + 2 * x) * 2 + x))
 
 
+KNOWN = {0: 10.0, 2: 20.0, 3: 1.0}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda i, v: v + KNOWN.get(i, 0.0),
+        lambda i, v: v + (1.0 if i + 1 in {1, 3} else 0.0),
+        lambda i, v: v * 1.5 + np.arange(4.0)[i],
+        lambda i, v: v + 1.0 if i in (1, 3) else v,
+    ],
+)
+def test_numbers_of_steps_that_code_looks_up(step):
+    class Looked(layers.Layer):
+        def call(self, x):
+            return ops.fori_loop(0, 4, step, x)
+
+    expected = np.zeros((2, 3))
+    for i in range(4):
+        expected = step(i, expected)
+    np.testing.assert_allclose(Looked()(np.zeros((2, 3), "float32")), expected)
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32")], ids=str)
+def test_states_whose_dtype_changes_are_those_of_arrays(dtypes):
+    state, x = (np.linspace(0, 5, 6).reshape(2, 3).astype(dtype) for dtype in dtypes)
+    expected = ops.scan(lambda c, x: (c * 2 + x, c + x), state[0], x)
+    with pydtconv.GradientTape():
+        given = [pydtconv.Variable(array, dtype=array.dtype.name, trainable=False) for array in (state, x)]
+        found = ops.scan(lambda c, x: (c * 2 + x, c + x), given[0][0] * 1, given[1] * 1)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype.name
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 @pytest.mark.parametrize("use", [lambda seen, y: seen[0], lambda seen, y: ops.stack(seen), lambda seen, y: y + seen[0]])
 def test_tensors_of_a_step_are_refused_after_the_loop(use):
     class Collecting(layers.Layer):
