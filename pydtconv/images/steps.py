@@ -58,6 +58,14 @@ def affine(
     return step("affine", count, order, FILL_MODES.index(fill_mode), fill_value, *transforms.T, where=where)
 
 
+def places_of(images: Sequence[int], transforms: np.ndarray) -> np.ndarray:
+    """Coordinates (n, 2, h, w) that projective transforms (n, 8) give pixels of images: rows and columns."""
+    y, x = np.meshgrid(np.arange(images[1], dtype="float64"), np.arange(images[2], dtype="float64"), indexing="ij")
+    t = [transforms[:, i].astype("float64")[:, None, None] for i in range(8)]
+    below = t[6] * x + t[7] * y + 1
+    return np.stack([(t[3] * x + t[4] * y + t[5]) / below, (t[0] * x + t[1] * y + t[2]) / below], 1)
+
+
 def places(coordinates: Sequence[np.ndarray | None], order: int, fill_mode: str, fill_value: float) -> Steps:
     """Pixels from coordinates (2, h, w), rows and columns, of each image; None: it stays."""
     check_filling("elastic_transform", order, fill_mode)

@@ -17,8 +17,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pydtconv.images import steps
+from pydtconv.images.step_gradients import gradient
 from pydtconv.images.steps import Steps, step
-from pydtconv.ops.base import Op, Reasons, Spec
+from pydtconv.ops.base import Op, Reasons, Retained, Spec
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.functions.tables.image_filters import gaussian_weights
 
@@ -40,7 +41,7 @@ class Further(NamedTuple):
 
 @dataclass(frozen=True)
 class Augment(Op):
-    """Images (n, h, w, c) after CHANGES[kind], or TRANSFORMS[kind], with these settings.  It has no gradient.
+    """Images (n, h, w, c) after CHANGES[kind], or TRANSFORMS[kind], with these settings.
 
     then: changes behind it; all are lists of steps (`by_steps`).
     """
@@ -52,8 +53,9 @@ class Augment(Op):
 
     dense: ClassVar[bool] = True
     draws: ClassVar[bool] = True
+    accumulates: ClassVar[tuple[int, ...]] = (0,)
     lacks: ClassVar[Reasons] = {
-        "gradient": "random images are input, not what is learned",
+        "gradient": "what it draws is known to the operator alone",
         "gpu": "its numbers are drawn by NumPy",
         "onnx": "it is for training",
     }
@@ -77,6 +79,9 @@ class Augment(Op):
     def reals(self, count: int) -> tuple[int, ...]:
         return tuple(range(count))
 
+    def retains(self, needs: tuple[bool, ...]) -> Retained:
+        return Retained(x=(0,))
+
     def infer(self, *inputs: Spec) -> Spec:
         same_float(self.name, *inputs)
         if len(inputs[0].shape) != 4:
@@ -89,7 +94,8 @@ class Change(NamedTuple):
 
     draw(shape (n, h, w, c), a generator for each image): the numbers.  steps(shape, numbers): what images go through.
     masks(shape, numbers): what their masks go through, which most changes leave.  columns(numbers): the numbers (n, k)
-    that move boxes.  images, mixed_masks(x, numbers): images and masks after it, where that is no list for each image.
+    that move boxes.  images, mixed_masks(x, numbers, dy): images and masks after it, where that is no list for each
+    image; with dy their gradients, see `through`.
     """
 
     draw: Callable[..., Numbers]
@@ -100,21 +106,32 @@ class Change(NamedTuple):
     mixed_masks: Callable[..., np.ndarray] | None = None
 
 
-def changed(kind: str, x: np.ndarray, numbers: Numbers, settings: Mapping[str, Any]) -> np.ndarray:
+def through(x: np.ndarray, found: Steps, dy: np.ndarray | None) -> np.ndarray:
+    """Images (n, h, w, c) after steps; with dy the gradient by x of the sum of dy times them, as in what follows."""
+    return steps.change(x, found) if dy is None else gradient(x, found, dy)
+
+
+def changed(
+    kind: str, x: np.ndarray, numbers: Numbers, settings: Mapping[str, Any], dy: np.ndarray | None = None
+) -> np.ndarray:
     """Images (n, h, w, c) after a change."""
     change = CHANGES[kind]
     if change.images is not None:
-        return change.images(x, numbers, **settings)
+        return change.images(x, numbers, dy=dy, **settings)
     assert change.steps is not None
-    return steps.change(x, change.steps(x.shape, numbers, **settings))
+    return through(x, change.steps(x.shape, numbers, **settings), dy)
 
 
-def changed_masks(kind: str, x: np.ndarray, numbers: Numbers, settings: Mapping[str, Any]) -> np.ndarray:
+def changed_masks(
+    kind: str, x: np.ndarray, numbers: Numbers, settings: Mapping[str, Any], dy: np.ndarray | None = None
+) -> np.ndarray:
     """Masks (n, h, w, c) after a change of their images."""
     change = CHANGES[kind]
     if change.mixed_masks is not None:
-        return change.mixed_masks(x, numbers, **settings)
-    return x if change.masks is None else steps.change(x, change.masks(x.shape, numbers, **settings))
+        return change.mixed_masks(x, numbers, dy=dy, **settings)
+    if change.masks is None:
+        return x if dy is None else dy
+    return through(x, change.masks(x.shape, numbers, **settings), dy)
 
 
 def generators(key: int, count: int, first: int = 0, step: int = 0, stream: int = 0) -> Generators:
@@ -300,7 +317,8 @@ def _scaled(shape: Any, numbers: Numbers, scale: Any, offset: Any) -> Steps:
 
 #: by kind: what is done to images
 CHANGES: dict[str, Change] = {}
-#: by kind: what is no list of steps, and what else an operator computes, of (images, a generator for each, **settings)
+#: by kind: what is no list of steps, and what else an operator computes, of (images, a generator for each, **settings),
+#: and with dy=... its gradient
 TRANSFORMS: dict[str, Callable[..., np.ndarray]] = {}
 
 
@@ -311,8 +329,8 @@ def enter(changes: Mapping[str, Change]) -> None:
 
 
 def _drawn(kind: str) -> Callable[..., np.ndarray]:
-    def transform(x: np.ndarray, rngs: Generators, **settings: Any) -> np.ndarray:
-        return changed(kind, x, CHANGES[kind].draw(x.shape, rngs, **settings), settings)
+    def transform(x: np.ndarray, rngs: Generators, dy: np.ndarray | None = None, **settings: Any) -> np.ndarray:
+        return changed(kind, x, CHANGES[kind].draw(x.shape, rngs, **settings), settings, dy)
 
     return transform
 

@@ -19,6 +19,7 @@ from pydtconv.ops.augment import (
     changed_masks,
     enter,
     nothing_drawn,
+    through,
 )
 from pydtconv.ops.functions.tables.image_contrast import clahe
 
@@ -40,16 +41,19 @@ def _equalization(shape: Any, numbers: Numbers, value_range: Any, bins: int) -> 
     return step("equalize", shape[0], bins, np.arange(shape[0]) * shape[-1] * bins, *value_range, extra=room)
 
 
-def _equalized(x: np.ndarray, numbers: Numbers, value_range: Any, bins: int) -> np.ndarray:
+def _equalized(x: np.ndarray, numbers: Numbers, value_range: Any, bins: int, dy: np.ndarray | None) -> np.ndarray:
     """Values by their rank among those of a channel of the batch, as Keras has it: the batch is one image."""
     n, h, w, c = x.shape
     whole = (1, n * h, w, c)
-    return steps.change(x.reshape(whole), _equalization(whole, numbers, value_range, bins)).reshape(x.shape)
+    found = _equalization(whole, numbers, value_range, bins)
+    return through(x.reshape(whole), found, None if dy is None else dy.reshape(whole)).reshape(x.shape)
 
 
-def _clahe(x: np.ndarray, numbers: Numbers, value_range: Any, clip_limit: float, tile_grid_size: Any) -> np.ndarray:
-    """By the histograms of tiles."""
-    return clahe(x, value_range, clip_limit, tile_grid_size)
+def _clahe(
+    x: np.ndarray, numbers: Numbers, value_range: Any, clip_limit: float, tile_grid_size: Any, dy: np.ndarray | None
+) -> np.ndarray:
+    """By the histograms of tiles: whole numbers, whose gradient is 0."""
+    return clahe(x, value_range, clip_limit, tile_grid_size) if dy is None else np.zeros_like(dy)
 
 
 def _of_all(shape: Any, rngs: Generators, policies: Policies) -> Numbers:
@@ -138,28 +142,37 @@ def _weighted_chains(
 def _aug_mix(part: str) -> Callable[..., np.ndarray]:
     """m x + (1 - m) sum(w_i chain_i(x)), w of Dirichlet's, m of the beta distribution; Hendrycks et al. (2020)."""
 
-    def change(x: np.ndarray, numbers: Numbers, policies: Policies, **_: Any) -> np.ndarray:
+    def change(x: np.ndarray, numbers: Numbers, policies: Policies, dy: np.ndarray | None, **_: Any) -> np.ndarray:
         weights, chains = np.asarray(numbers["chain_mixing_weights"], x.dtype), numbers["chain_transforms"]
         share = np.asarray(numbers["weight_sample"], x.dtype).reshape(-1, 1, 1, 1)
         mixed = np.zeros_like(x)
         for i, own in enumerate(weights.T):
-            through = steps.side_by_side([_along(part, x.shape, each[i], policies) for each in chains])
-            mixed += own.reshape(-1, 1, 1, 1) * steps.change(x, through)
-        return share * x + (1 - share) * mixed
+            found = steps.side_by_side([_along(part, x.shape, each[i], policies) for each in chains])
+            mixed += own.reshape(-1, 1, 1, 1) * through(x, found, dy)
+        return share * (x if dy is None else dy) + (1 - share) * mixed
 
     return change
 
 
 def _with_masks(
-    x: np.ndarray, rngs: Generators, kind: str, settings: Sequence[tuple[str, Any]], channels: int, numbers: int
+    x: np.ndarray,
+    rngs: Generators,
+    kind: str,
+    settings: Sequence[tuple[str, Any]],
+    channels: int,
+    numbers: int,
+    dy: np.ndarray | None = None,
 ) -> np.ndarray:
     """Images of so many channels and behind them their masks, and the numbers drawn for each image as last channels."""
     own, change, end = dict(settings), CHANGES[kind], x.shape[-1] - numbers
-    drawn, result = change.draw((*x.shape[:3], channels), rngs, **own), np.array(x)
-    result[..., :channels] = changed(kind, x[..., :channels], drawn, own)
+    drawn, result = change.draw((*x.shape[:3], channels), rngs, **own), np.zeros_like(x)
+    images, masks = (
+        (x[..., part], None if dy is None else dy[..., part]) for part in (slice(channels), slice(channels, end))
+    )
+    result[..., :channels] = changed(kind, images[0], drawn, own, images[1])
     if end > channels:
-        result[..., channels:end] = changed_masks(kind, x[..., channels:end], drawn, own)
-    if numbers:
+        result[..., channels:end] = changed_masks(kind, masks[0], drawn, own, masks[1])
+    if numbers and dy is None:
         assert change.columns is not None
         result[..., end:] = change.columns(drawn, **own)[:, None, None]
     return result
@@ -168,7 +181,9 @@ def _with_masks(
 def _of_generators(draw: Callable[..., float]) -> Callable[..., np.ndarray]:
     """Numbers (n, 1, 1, 1), one of each generator."""
 
-    def transform(x: np.ndarray, rngs: Generators, **settings: float) -> np.ndarray:
+    def transform(x: np.ndarray, rngs: Generators, dy: np.ndarray | None = None, **settings: float) -> np.ndarray:
+        if dy is not None:
+            return np.zeros_like(x)
         return np.array([draw(rng, **settings) for rng in rngs]).reshape(-1, 1, 1, 1)
 
     return transform

@@ -143,15 +143,6 @@ def test_in_training_alone():
     np.testing.assert_allclose(model.predict(IMAGES, verbose=0), IMAGES.reshape(6, -1))
 
 
-def test_a_gradient_is_refused_by_name():
-    model = pydtconv.Sequential(
-        [layers.Input((8, 10, 3)), layers.Conv2D(3, 1), layers.RandomZoom(0.5), layers.GlobalAveragePooling2D()]
-    )
-    model.compile("sgd", "mse")
-    with pytest.raises(NotImplementedError, match="zoom: has no gradient here"):
-        model.train_on_batch(IMAGES, np.zeros((6, 3)))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -2,7 +2,7 @@
 
 Transforms that follow each other become one resampling: what each puts outside of the image is as before, and there is
 one interpolation instead of several.  Scales and offsets of channels before and behind them, as Rescaling and
-Normalization have, join.  Numbers are drawn as if the operators were still apart.
+Normalization have, join.  Numbers are drawn as if the operators were still apart.  What is differentiated stays apart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.ir.required_gradients import RequiredGradients
 from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer
 from pydtconv.ops import Activation, Add, Divide, Multiply, Subtract
 from pydtconv.ops.augment import Augment, Further
@@ -24,8 +25,10 @@ def join_augmentations(graph: Graph) -> None:
     drawing = [node for node in graph.nodes if node.op.draws]
     streams = {node: index if node.stream is None else node.stream for index, node in enumerate(drawing)}
     readers = consumers(graph)
+    augments = any(isinstance(node.op, Augment) for node in drawing)
+    differentiated = set(RequiredGradients(graph).nodes if augments else ())
     for node in drawing:
-        parts = _parts_of(node, streams) if node in graph.nodes else None
+        parts = _parts_of(node, streams) if node in graph.nodes and node not in differentiated else None
         if parts is None:
             continue
         while (behind := sole_consumer(graph, node, readers)) and (more := _parts_of(behind, streams)):

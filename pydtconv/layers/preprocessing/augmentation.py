@@ -100,16 +100,17 @@ class Augmentation(image_data.ImageLayer, RandomLayer):
             return x
         numbers, settings = _arrays(transformation), self._settings()
 
-        def function(images: Any) -> Any:
+        def function(images: Any, dy: Any = None) -> Any:
             try:
-                return change(self.kind, images, numbers, settings)
+                return change(self.kind, images, numbers, settings, dy)
             except KeyError as error:
                 expected = f"what get_random_transformation gives, with {error}"
                 raise ValueError(
                     f"{self.kind}: transformation: expected {expected}, got {list(transformation)}"
                 ) from None
 
-        return image_data.of_batch(self, x, ops.NumpyOp(function, label=self.kind))
+        moved = ops.NumpyOp(function, lambda dy, images, _: function(images, dy), label=self.kind, reads_y=False)
+        return image_data.of_batch(self, x, moved)
 
     def _range(self, name: str, factor: Any, least: float = -1.0, most: float = 1.0, mirrored: bool = True) -> Any:
         """factor as (lower, upper), in this order: a number is (-factor, factor), or (0, factor) where not mirrored."""

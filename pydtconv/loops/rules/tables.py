@@ -11,10 +11,10 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.dtypes import FLOATING
 from pydtconv.graph.ir.graph import Node
+from pydtconv.images.places import corners
 from pydtconv.loops.rules.pulling import RULES, Rule, composed, refused
 from pydtconv.loops.rules.written import Written, read
 from pydtconv.ops.functions.tables.reducing import neighbours
-from pydtconv.ops.functions.tables.sampling import corners
 from pydtconv.ops.table_op import RULES as TABLE
 from pydtconv.ops.table_op import Backward, TableOp, no_gradient
 from pydtconv.ops.table_op import Rule as Row

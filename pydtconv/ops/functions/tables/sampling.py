@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
 from typing import Any
 
 import numpy as np
 
-from pydtconv.images.places import sample
-from pydtconv.images.steps import affine, change, check_filling
+from pydtconv.images.places import sample, spread
+from pydtconv.images.steps import affine, change, check_filling, places_of
 from pydtconv.ops.functions.operands import is_watched
 from pydtconv.ops.functions.tables.function_of_row import Row, functions_of
 from pydtconv.ops.table_op import Backward, Rule, sloped, unbroadcast
 
 Shape = tuple[int, ...]
-
-
-def _fixed(index: np.ndarray, extent: int, mode: str) -> np.ndarray:
-    """Indices outside as those inside that the mode puts in their place."""
-    if mode == "wrap":
-        return index % extent
-    if mode == "mirror":
-        last = extent - 1
-        return np.abs((index + last) % (2 * last) - last) if last else np.zeros_like(index)
-    if mode == "reflect":
-        last = 2 * extent
-        return (np.abs((2 * index + 1 + last) % (2 * last) - last) - 1) // 2
-    return np.clip(index, 0, extent - 1)
-
-
-def corners(coordinates: Any, extents: Shape, order: int, mode: str) -> Any:
-    """(indices, weight, whether inside) of each of the points that a sample is made of."""
-    choices = []
-    for coordinate, extent in zip(coordinates, extents, strict=True):
-        if order == 0:
-            parts = [(np.round(coordinate).astype(np.int64), np.ones_like(coordinate))]
-        else:
-            low = np.floor(coordinate)
-            share = coordinate - low
-            parts = [(low.astype(np.int64), 1 - share), (low.astype(np.int64) + 1, share)]
-        choices.append(
-            [(_fixed(i, extent, mode), w, (i >= 0) & (i < extent) if mode == "constant" else None) for i, w in parts]
-        )
-    for corner in itertools.product(*choices):
-        indices, weights, insides = zip(*corner, strict=True)
-        inside = None if mode != "constant" else functools.reduce(np.logical_and, insides)
-        yield indices, math.prod(weights[1:], start=weights[0]), inside
 
 
 def _map_shape(x: Shape, coordinates: Shape, order: int, fill_mode: str, fill_value: float) -> Shape:
@@ -60,14 +25,6 @@ def _map_shape(x: Shape, coordinates: Shape, order: int, fill_mode: str, fill_va
 def _map(x: np.ndarray, coordinates: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
     _map_shape(x.shape, coordinates.shape, order, fill_mode, fill_value)
     return sample(x, coordinates, order, fill_mode, fill_value)
-
-
-def _spread(dx: np.ndarray, coordinates: np.ndarray, dy: np.ndarray, order: int, fill_mode: str) -> None:
-    """The gradient of `sample` by x, added to dx."""
-    rank = len(coordinates)
-    for indices, weight, inside in corners(np.asarray(coordinates, "float64"), dx.shape[:rank], order, fill_mode):
-        weight = weight if inside is None else weight * inside
-        np.add.at(dx, indices, sloped(weight.reshape(weight.shape + (1,) * (dx.ndim - rank)), dy))
 
 
 def _slopes(x: np.ndarray, places: np.ndarray, order: int, fill_mode: str, fill_value: float) -> np.ndarray:
@@ -84,16 +41,8 @@ def _slopes(x: np.ndarray, places: np.ndarray, order: int, fill_mode: str, fill_
 
 def _map_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
     dx = np.zeros(b.shapes[0], b.dy[0].dtype)
-    _spread(dx, b.x[1], b.dy[0], order, fill_mode)
+    spread(dx, b.x[1], b.dy[0], order, fill_mode)
     return dx, sloped(_slopes(b.x[0], b.x[1], order, fill_mode, fill_value), b.dy[0])
-
-
-def _grid(images: Shape, transforms: np.ndarray) -> np.ndarray:
-    """Coordinates (n, 2, h, w) that projective transforms (n, 8) give the pixels: rows and columns."""
-    y, x = np.meshgrid(np.arange(images[1], dtype="float64"), np.arange(images[2], dtype="float64"), indexing="ij")
-    t = [transforms[:, i].astype("float64")[:, None, None] for i in range(8)]
-    below = t[6] * x + t[7] * y + 1
-    return np.stack([(t[3] * x + t[4] * y + t[5]) / below, (t[0] * x + t[1] * y + t[2]) / below], 1)
 
 
 def transformed(
@@ -106,10 +55,10 @@ def transformed(
 
 
 def _transformed_gradient(b: Backward, order: int, fill_mode: str, fill_value: float) -> Any:
-    grid = np.broadcast_to(_grid(b.shapes[0], b.x[1]), (b.shapes[0][0], 2, *b.shapes[0][1:3]))
+    grid = np.broadcast_to(places_of(b.shapes[0], b.x[1]), (b.shapes[0][0], 2, *b.shapes[0][1:3]))
     dx = np.zeros(b.shapes[0], b.dy[0].dtype)
     for i, coordinates in enumerate(grid):
-        _spread(dx[i], coordinates, b.dy[0][i], order, fill_mode)
+        spread(dx[i], coordinates, b.dy[0][i], order, fill_mode)
     return dx, None
 
 
@@ -117,7 +66,7 @@ def _transformed_by_gradient(b: Backward, order: int, fill_mode: str, fill_value
     """With that by the transforms: the slopes by the places, and the places by the eight numbers."""
     images, transforms = b.x
     n, h, w, _ = images.shape
-    grid = np.broadcast_to(_grid(images.shape, transforms), (n, 2, h, w))
+    grid = np.broadcast_to(places_of(images.shape, transforms), (n, 2, h, w))
     moved = [_slopes(x, c, order, fill_mode, fill_value) for x, c in zip(images, grid, strict=True)]
     by_places = sloped(np.stack(moved), b.dy[0][:, None]).sum(-1)
     y, x = np.meshgrid(np.arange(h, dtype="float64"), np.arange(w, dtype="float64"), indexing="ij")
