@@ -89,7 +89,7 @@ class Forward(_Loop):
     def step(self, t: int) -> None:
         """Runs the body for a step of the sequences."""
         for buffer, x in self.x:
-            np.copyto(buffer, x[t])
+            buffer[...] = x[t]
         self.run.step = self.p.run.step * self.op.steps + t
         for call in self.calls:
             call()
@@ -97,9 +97,9 @@ class Forward(_Loop):
     def advance(self) -> None:
         """The states after the step are those before the next one."""
         for stash, source in self.stash:
-            np.copyto(stash, source)
+            stash[...] = source
         for state, source in self.after:
-            np.copyto(state, source)
+            state[...] = source
 
     def replay(self, marks: np.ndarray, number: int, active: Sequence[bool], ring: np.ndarray) -> None:
         """Runs the steps of a segment, the last one of which has this number, and leaves in `ring` what each keeps."""
@@ -124,7 +124,7 @@ def _packed(mark: np.ndarray, states: Sequence[np.ndarray]) -> list[tuple[np.nda
 
 def _unpack(mark: np.ndarray, states: Sequence[np.ndarray]) -> None:
     for state, kept in _packed(mark, states):
-        np.copyto(state, kept)
+        state[...] = kept
 
 
 def bind_forward(op: Scan, p: Pass) -> Call:
@@ -139,21 +139,21 @@ def bind_forward(op: Scan, p: Pass) -> Call:
         for i, (y, result) in enumerate(zip(ys, loop.results, strict=True)):
             held = -1 if active else op.held[i]
             if active:
-                np.copyto(y[place, ...], result)
+                y[place] = result
             elif held < 0:
                 y[place] = 0
             else:
-                np.copyto(y[place, ...], loop.states[held])
+                y[place] = loop.states[held]
 
     def run() -> None:
         loop.begin()
         active = loop.active()
         for state, first in zip(loop.states, given, strict=True):
-            np.copyto(state, 0 if first is None else first)
+            state[...] = 0 if first is None else first
         for number, t in enumerate(loop.order):
             if marks is not None and number % loop.segment == 0:
                 for state, mark in _packed(marks[number // loop.segment], loop.states):
-                    np.copyto(mark, state)
+                    mark[...] = state
             if active[t]:
                 loop.step(t)
             place = loop.at(number, t)
@@ -164,7 +164,7 @@ def bind_forward(op: Scan, p: Pass) -> Call:
                     store[number] = loop.kept
                 loop.advance()
         for last, state in zip(p.y[: op.states], loop.states, strict=False):
-            np.copyto(last, state)
+            last[...] = state
         p.run.draws = loop.run.draws
 
     return run
@@ -209,26 +209,26 @@ class Backward(_Loop):
         for i in range(len(self.plan.states)):
             seed, dy = self.seeds.get(i), p.dy[i] if i < op.states else None
             if seed is not None:
-                np.copyto(seed, 0 if dy is None else dy)
+                seed[...] = 0 if dy is None else dy
 
     def step(self, number: int, t: int, dys: Sequence[Any]) -> None:
         """Runs the body's backward for a step; dys: gradients of its results, None for none."""
         for buffer, x in self.x:
-            np.copyto(buffer, x[t])
+            buffer[...] = x[t]
         for i, dy in enumerate(dys):
             seed = self.seeds.get(len(self.plan.states) + i)
             if seed is not None:
-                np.copyto(seed, 0 if dy is None else dy)
+                seed[...] = 0 if dy is None else dy
         self.run.step = self.p.run.step * self.op.steps + t
         for call in self.calls:
             call()
         for gradient, dx in self.dx:
-            np.copyto(dx[t, ...], 0 if gradient is None else gradient)
+            dx[t] = 0 if gradient is None else gradient
         for dw, gradient in self.added:
             _add(dw, gradient)
         for seed, gradient in self.dstates:
             if seed is not None:
-                np.copyto(seed, 0 if gradient is None else gradient)
+                seed[...] = 0 if gradient is None else gradient
 
     def skip(self, t: int, dys: Sequence[Any]) -> None:
         """A step in which the body has not run."""
@@ -278,6 +278,6 @@ def bind_backward(op: Scan, p: Pass) -> Call:
         for i, dx in enumerate(p.dx[op.sequences : op.given]):
             if dx is not None:
                 seed = loop.seeds.get(i)
-                np.copyto(dx, 0 if seed is None else seed)
+                dx[...] = 0 if seed is None else seed
 
     return run

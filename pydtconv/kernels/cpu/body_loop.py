@@ -38,14 +38,15 @@ class VectorProductKernel(Kernel[VectorProduct]):
         return call
 
     def backward(self, p: Pass) -> Call:
-        pairs = [(v, dx) for v, dx in zip(p.x[1::2], p.dx[::2], strict=True) if dx is not None]
+        pairs, dy = [(v, dx) for v, dx in zip(p.x[1::2], p.dx[::2], strict=True) if dx is not None], p.dy[0]
 
         def call() -> None:
+            factor = dy.item()
             for v, dx in pairs:
-                if p.dy[0] == 1:
-                    np.copyto(dx, v)
+                if factor == 1:
+                    dx[...] = v
                 else:
-                    found = _reals(v) * p.dy[0]
+                    found = _reals(v) * factor
                     dx[...] = to_bits(found) if dx.dtype == np.uint16 else found
 
         return call
