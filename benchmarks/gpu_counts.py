@@ -132,8 +132,8 @@ def row(kernel: str, counts: Counts, least: int, roof: Roof = H100) -> dict[str,
         "partial": counts.partial,
         "exchanges": counts.exchanges,
         "operations": counts.operations,
-        "bound_us": 1e6 * seconds,
-        "floor_us": 1e6 * least / roof.nbytes,
+        "bound_us": round(1e6 * seconds, 5),
+        "floor_us": round(1e6 * least / roof.nbytes, 5),
         "share_of_peak": round(least / roof.nbytes / seconds, 3),
     }
 

@@ -16,7 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from pydtconv.devices import sources
+from pydtconv.kernels.gpu.fourier import block_of
 
 DTYPES = ("float32", "float64")
 
@@ -127,12 +130,20 @@ def occupancy(figures: Figures, threads: int, architecture: str) -> float:
     return blocks * warps / limits.warps
 
 
-def table(threads: int = 256) -> Iterator[dict[str, object]]:
+def threads_of(file: str, kernel: str, dtype: str) -> int:
+    """Threads of a block of a kernel."""
+    if file == "fourier":
+        return block_of(int(kernel.rpartition("_")[2]), np.dtype(dtype).itemsize)[1]
+    return 256
+
+
+def table() -> Iterator[dict[str, object]]:
     """A row for each kernel, dtype and architecture."""
     for file in sources.files():
         for dtype in DTYPES:
             for architecture in ARCHITECTURES:
                 for figures in assemble(ptx_of(file, dtype, architecture), architecture):
+                    threads = threads_of(file, figures.kernel, dtype)
                     yield {
                         "kernel": f"{file}.{figures.kernel}",
                         "dtype": dtype,

@@ -35,6 +35,7 @@ typedef on_host::number<REAL> real;
 #else
 typedef REAL real;
 #endif
+#undef REAL
 
 /* Of a kernel: its name stays as it is. */
 #ifdef ON_HOST

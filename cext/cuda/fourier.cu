@@ -2,11 +2,14 @@
  *
  *   X_k = sum over j of x_j exp(-2 pi i j k / N);   x_j = scale * sum over k of X_k exp(2 pi i j k / N)
  *
- * A block takes one place of the batch and CHANNELS neighbours in it.  It reads them through shared memory, so that
- * whatever lies contiguously is read so; then each warp transforms its columns.  A lane holds points lane, lane + 32,
- * ...: the first stages pair points of one lane, the last five (all up to N = 32) exchange them by shuffles.  Below 32
- * points a warp has several columns.  Forward is in decimation in frequency, backward in time: the order in between is
- * bit-reversed, and it is undone, or made, where a point is written to, or read from, shared memory.
+ * Two real channels are one complex transform, z = a + i b: A_k = (Z_k + conj Z_{N-k}) / 2, B_k = (Z_k - conj Z_{N-k})
+ * / 2i.  A thread has EACH points of it in registers, ROWS threads have all: up to 16 points one.  Neighbouring threads
+ * have neighbouring channels.  Above 16 points, N = EACH * ROWS in two steps (Cooley and Tukey): thread r transforms
+ * points r, r + ROWS, ..., turns them, and threads exchange them through shared memory; then each transforms ROWS at a
+ * time.  Points are in natural order throughout; factors within a step are constants.
+ *
+ * What lies contiguously is read and written so: channels directly, points through shared memory, which turns them.
+ * There also meet the two halves of a spectrum that lie in different threads.
  *
  * Points outside of the `extent` that begins at `start` are zeros when they are read and left out when they are
  * written: padding and clipping copy nothing.  Frequencies may be written with any distance, such that a product over
@@ -15,245 +18,393 @@
  */
 #include "dtconv_cuda.h"
 
-/* What sizes tells, in this order; distances are in complex or real elements of the array. */
-enum {
-    OUTER,
-    MIDDLE,
-    CHANNELS_IN_ALL, /* places of the batch, and channels of each */
-    FROM_OUTER,
-    FROM_MIDDLE,
-    FROM_CHANNEL, /* distances where it reads */
-    FROM_POINT,
-    FROM_UNIT,
-    FROM_PLANE,
-    FROM_PLANES, /* of a complex element and between its planes; 1 plane: real */
-    TO_OUTER,
-    TO_MIDDLE,
-    TO_CHANNEL,
-    TO_POINT,
-    TO_UNIT,
-    TO_PLANE,
-    TO_PLANES,
-    START,
-    EXTENT,      /* of points */
-    FREQUENCIES, /* N, or N / 2 + 1 of a real transform */
-    CONJUGATE,   /* the spectrum is conjugated: where it is written, or read */
-    FROM_POINTS_FIRST,
-    TO_POINTS_FIRST, /* whether neighbouring points, not channels, are neighbours in memory */
-    ACCUMULATE,
-    SIZES
+/* Where one side of a transform lies: distances in reals. */
+struct side {
+    int64_t outer, middle, channel, point, plane;
+    int planes; /* of an element; 1: real */
+    bool points_first, interleaved;
 };
+
+struct sizes {
+    unsigned middle, channels, all; /* places of the batch, channels of each, channels of all places */
+    side from, to;
+    int start, extent;
+    bool conjugate, accumulate; /* conjugate: the spectrum, where it is written, or read */
+};
+
+enum { CONJUGATE = 1, ACCUMULATE = 2, FROM_POINTS_FIRST = 4, TO_POINTS_FIRST = 8, FROM_PAIRS = 16, TO_PAIRS = 32 };
 
 struct complex {
     real re, im;
 };
 
-__device__ inline complex plus(complex a, complex b) {
-    const complex c = {a.re + b.re, a.im + b.im};
-    return c;
+__device__ __forceinline__ complex plus(complex a, complex b) { return {a.re + b.re, a.im + b.im}; }
+__device__ __forceinline__ complex minus(complex a, complex b) { return {a.re - b.re, a.im - b.im}; }
+
+/* a (c - i s), or a (c + i s) */
+template <int INVERSE>
+__device__ __forceinline__ complex turned_by(complex a, real c, real s) {
+    if (INVERSE) return {a.re * c - a.im * s, a.im * c + a.re * s};
+    return {a.re * c + a.im * s, a.im * c - a.re * s};
 }
 
-__device__ inline complex minus(complex a, complex b) {
-    const complex c = {a.re - b.re, a.im - b.im};
-    return c;
+/* a exp(-2 pi i K / 16), or its conjugate factor, for 0 <= K < 8 */
+template <int K, int INVERSE>
+__device__ __forceinline__ complex turned(complex a) {
+    constexpr double root = 0.70710678118654752440, large = 0.92387953251128675613, small = 0.38268343236508977173;
+    if constexpr (K == 0) return a;
+    if constexpr (K == 4 && INVERSE) return {-a.im, a.re};
+    if constexpr (K == 4) return {a.im, -a.re};
+    constexpr double c = K == 1 ? large : K == 2 ? root : K == 3 ? small : K == 5 ? -small : K == 6 ? -root : -large;
+    constexpr double s = K == 1 || K == 7 ? small : K == 2 || K == 6 ? root : large;
+    return turned_by<INVERSE>(a, (real)c, (real)s);
 }
 
-/* a exp(-2 pi i k / N), or its conjugate factor; factors: cosines and sines for k < N / 2 */
-__device__ inline complex turned(complex a, Array<const real> factors, int k, int inverse) {
-    const real cosine = factors[2 * k], sine = inverse ? -factors[2 * k + 1] : factors[2 * k + 1];
-    const complex c = {a.re * cosine + a.im * sine, a.im * cosine - a.re * sine};
-    return c;
+template <int K, int N, int INVERSE>
+__device__ __forceinline__ void butterflies(complex *v, const complex *even, const complex *odd) {
+    if constexpr (K < N / 2) {
+        const complex a = even[K], b = turned<K * 16 / N, INVERSE>(odd[K]);
+        v[K] = plus(a, b);
+        v[K + N / 2] = minus(a, b);
+        butterflies<K + 1, N, INVERSE>(v, even, odd);
+    }
 }
 
-__device__ inline complex from_lane(complex a, int half, int width) {
-    const complex c = {__shfl_xor_sync(FULL, a.re, half, width), __shfl_xor_sync(FULL, a.im, half, width)};
-    return c;
+/* The transform of N points, up to 16, that lie STRIDE apart in registers. */
+template <int N, int STRIDE, int INVERSE>
+__device__ __forceinline__ void in_registers(complex *to, const complex *from) {
+    if constexpr (N == 1) {
+        to[0] = from[0];
+    } else {
+        complex even[N / 2], odd[N / 2];
+        in_registers<N / 2, 2 * STRIDE, INVERSE>(even, from);
+        in_registers<N / 2, 2 * STRIDE, INVERSE>(odd, from + STRIDE);
+        butterflies<0, N, INVERSE>(to, even, odd);
+    }
 }
 
 template <int N>
 struct shape {
     enum {
-        LANES = N < 32 ? N : 32, /* that have a column */
-        EACH = N / LANES,        /* points of a lane */
-        COLUMNS = 32 / LANES,    /* of a warp at a time */
-        CHANNELS = N <= 32 ? 32 : (N == 64 ? 16 : 8),
-        PITCH = CHANNELS + 1
+        EACH = N <= 16 ? N
+        : N <= 64      ? 8
+                       : 16, /* points of a thread */
+        ROWS = N / EACH,     /* threads of a transform */
+        LANES = N * sizeof(real) <= 512 ? 32
+        : N * sizeof(real) <= 1024      ? 16
+                                        : 8,   /* neighbours with one row */
+        COLUMNS = N <= 16 ? 2 * LANES : LANES, /* transforms of a block */
+        THREADS = COLUMNS * ROWS,
+        WIDE = 128 / sizeof(real),                   /* elements that shared memory gives at once */
+        PITCH = COLUMNS + (N < WIDE ? WIDE / N : 1), /* of points, which have rows of channels in shared memory */
+        HALF = N / 2 + 1,                            /* of channels, which have rows of frequencies there */
+        SHARED_REALS = N * PITCH > 2 * COLUMNS *HALF ? N * PITCH : 2 * COLUMNS * HALF
     };
 };
 
-template <int N>
-__device__ inline int reversed(int i) {
-    int r = 0;
-    for (int bit = 1; bit < N; bit *= 2) r = 2 * r + ((i & bit) != 0);
-    return r;
-}
-
-/* Decimation in frequency: point p of the result has frequency reversed(p). */
-template <int N>
-__device__ inline void decimate_frequency(complex *v, int lane, Array<const real> factors) {
-    typedef shape<N> S;
-    for (int half = N / 2; half >= (int)S::LANES; half /= 2)
-        for (int e = 0; e < (int)S::EACH; e++) {
-            const int distance = half / S::LANES;
-            if (e & distance) continue;
-            const complex a = v[e], b = v[e + distance];
-            v[e] = plus(a, b);
-            v[e + distance] = turned(minus(a, b), factors, (e * S::LANES + lane) % half * (N / 2 / half), 0);
-        }
-    for (int half = S::LANES / 2; half; half /= 2)
-        for (int e = 0; e < (int)S::EACH; e++) {
-            const complex other = from_lane(v[e], half, S::LANES);
-            v[e] =
-                lane & half ? turned(minus(other, v[e]), factors, lane % half * (N / 2 / half), 0) : plus(v[e], other);
-        }
-}
-
-/* Decimation in time: point p of what is given has frequency reversed(p). */
-template <int N>
-__device__ inline void decimate_time(complex *v, int lane, Array<const real> factors) {
-    typedef shape<N> S;
-    for (int half = 1; half < (int)S::LANES; half *= 2)
-        for (int e = 0; e < (int)S::EACH; e++) {
-            if (lane & half) v[e] = turned(v[e], factors, lane % half * (N / 2 / half), 1);
-            const complex other = from_lane(v[e], half, S::LANES);
-            v[e] = lane & half ? minus(other, v[e]) : plus(v[e], other);
-        }
-    for (int half = S::LANES; half < N; half *= 2)
-        for (int e = 0; e < (int)S::EACH; e++) {
-            const int distance = half / S::LANES;
-            if (e & distance) continue;
-            const complex a = v[e];
-            const complex b = turned(v[e + distance], factors, (e * S::LANES + lane) % half * (N / 2 / half), 1);
-            v[e] = plus(a, b);
-            v[e + distance] = minus(a, b);
-        }
+/* Where a channel of the batch begins. */
+__device__ __forceinline__ int64_t place_of(const sizes &s, const side &a, unsigned i) {
+    if (s.channels == s.all) return i * a.channel;
+    const unsigned place = i / s.channels, outer = place / s.middle;
+    return outer * a.outer + (place - outer * s.middle) * a.middle + (i - place * s.channels) * a.channel;
 }
 
 /* A complex element; its planes are parts, or three products that are combined. */
-__device__ inline complex read(Array<const real> x, int64_t at, int64_t planes, int64_t plane) {
-    complex a = {x[at], planes > 1 ? x[at + plane] : 0};
-    if (planes == 3) {
-        const real sum = x[at + 2 * plane], first = a.re, second = a.im;
-        a.re = first - second;
-        a.im = sum - first - second;
+__device__ __forceinline__ complex read(Array<const real> x, int64_t at, const side &a) {
+    if (a.interleaved) {
+        const pack<2> both = load<2>(x, at);
+        return {both.v[0], both.v[1]};
     }
-    return a;
+    const real first = x[at], second = a.planes > 1 ? x[at + a.plane] : (real)0;
+    if (a.planes < 3) return {first, second};
+    return {first - second, x[at + 2 * a.plane] - first - second};
 }
 
-__device__ inline void write(Array<real> y, int64_t at, int64_t planes, int64_t plane, complex a, int accumulate) {
-    y[at] = accumulate ? y[at] + a.re : a.re;
-    if (planes > 1) y[at + plane] = accumulate ? y[at + plane] + a.im : a.im;
-    if (planes > 2) y[at + 2 * plane] = a.re + a.im;
+__device__ __forceinline__ void write(Array<real> y, int64_t at, const side &a, complex v, bool accumulate) {
+    if (a.interleaved) {
+        pack<2> both = {v.re, v.im};
+        if (accumulate) add<2>(both, load<2>(readable(y), at));
+        store<2>(y, at, both);
+        return;
+    }
+    y[at] = accumulate ? y[at] + v.re : v.re;
+    if (a.planes > 1) y[at + a.plane] = accumulate ? y[at + a.plane] + v.im : v.im;
+    if (a.planes > 2) y[at + 2 * a.plane] = v.re + v.im;
 }
 
-/* Where one side of a transform lies, in registers: what is written might be sizes, for all that the compiler knows. */
-struct side {
-    int64_t channel, point, unit, plane;
-    int planes, points_first;
+/* What a block is given, and which of it a thread has. */
+template <int N, int REAL, int INVERSE>
+struct block {
+    typedef shape<N> S;
+    const sizes &s;
+    double scale;
+    Array<const real> x;
+    Array<real> y;
+    unsigned first, row, column; /* first: channel of the block */
+
+    /* A point that is read, of one channel, or of two that are real parts and imaginary parts. */
+    __device__ __forceinline__ complex point(int j, unsigned channel) const {
+        const int at = INVERSE ? j : j - s.start;
+        complex a = {0, 0};
+        if (!INVERSE && (unsigned)at >= (unsigned)s.extent) return a;
+        const unsigned c = first + channel, second = c + S::COLUMNS;
+        if (REAL) {
+            if (c < s.all) a.re = x[place_of(s, s.from, c) + at * s.from.point];
+            if (second < s.all) a.im = x[place_of(s, s.from, second) + at * s.from.point];
+        } else {
+            if (c < s.all) a = read(x, place_of(s, s.from, c) + at * s.from.point, s.from);
+            if (INVERSE && s.conjugate) a.im = -a.im;
+        }
+        return a;
+    }
+
+    /* Frequency k, up to N / 2, of a real channel. */
+    __device__ __forceinline__ complex frequency(int k, unsigned channel) const {
+        const unsigned c = first + channel;
+        complex a = {0, 0};
+        if (c < s.all) a = read(x, place_of(s, s.from, c) + k * s.from.point, s.from);
+        if (k == 0 || k == N / 2) a.im = 0; /* of real points */
+        if (s.conjugate) a.im = -a.im;
+        return a;
+    }
+
+    /* Writes a point, or a frequency of complex points. */
+    __device__ __forceinline__ void put(int j, unsigned channel, complex a) const {
+        const int at = INVERSE ? j - s.start : j;
+        if (INVERSE && (unsigned)at >= (unsigned)s.extent) return;
+        const unsigned c = first + channel, second = c + S::COLUMNS;
+        a = {(real)scale * a.re, (real)scale * a.im};
+        if (!INVERSE && s.conjugate) a.im = -a.im;
+        if (c < s.all) write(y, place_of(s, s.to, c) + at * s.to.point, s.to, a, s.accumulate);
+        if (REAL && second < s.all)
+            write(y, place_of(s, s.to, second) + at * s.to.point, s.to, {a.im, 0}, s.accumulate);
+    }
+
+    /* A frequency of two real channels, from that of their sum a + i b, and from the mirrored one. */
+    __device__ __forceinline__ void part(complex here, complex mirrored, complex &a, complex &b) const {
+        const real half = (real)(scale / 2), sign = s.conjugate ? -half : half;
+        a = {half * (here.re + mirrored.re), sign * (here.im - mirrored.im)};
+        b = {half * (here.im + mirrored.im), sign * (mirrored.re - here.re)};
+    }
+
+    __device__ __forceinline__ void put_frequency(int k, unsigned channel, complex a) const {
+        const unsigned c = first + channel;
+        if (c < s.all) write(y, place_of(s, s.to, c) + k * s.to.point, s.to, a, s.accumulate);
+    }
+
+    /* The frequency, or point, that a thread has in register e. */
+    __device__ __forceinline__ int result(int e) const {
+        return S::ROWS == 1 ? e : (int)row + S::ROWS * (e / S::ROWS) + S::EACH * (e % S::ROWS);
+    }
 };
 
-__device__ inline side side_of(Array<const int64_t> s, int channel, int points_first) {
-    const side a = {s[channel],     s[channel + 1],      s[channel + 2],
-                    s[channel + 3], (int)s[channel + 4], (int)s[points_first]};
-    return a;
+/* Calls f(point, channel) for the points of all channels of a block, in the order in which they lie. */
+template <int THREADS, int POINTS, int CHANNELS, typename F>
+__device__ __forceinline__ void each(bool points_first, const F &f) {
+    if (points_first)
+        for (int t = threadIdx.x; t < POINTS * CHANNELS; t += THREADS) f(t % POINTS, t / POINTS);
+    else
+        for (int t = threadIdx.x; t < POINTS * CHANNELS; t += THREADS) f(t / CHANNELS, t % CHANNELS);
 }
 
-/* The transforms of one block; a row of shared memory has one point of all its channels. */
-template <int N, int INVERSE, typename R, typename I>
-__device__ inline void transform(R &re, I &im, Array<const int64_t> s, double scale, Array<const real> factors,
-                                 Array<const real> x, Array<real> y) {
+/* a + i b of one frequency, or of the mirrored one, of two real channels */
+__device__ __forceinline__ complex sum(complex a, complex b, bool mirrored) {
+    if (mirrored) return {a.re + b.im, b.re - a.im};
+    return {a.re - b.im, a.im + b.re};
+}
+
+template <int N, int REAL, int INVERSE, typename M>
+__device__ __forceinline__ void transform(M &re, M &im, const sizes &s, double scale, Array<const real> factors,
+                                          Array<const real> x, Array<real> y) {
     typedef shape<N> S;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t channels = s[CHANNELS_IN_ALL];
-    const unsigned groups = (unsigned)((channels + S::CHANNELS - 1) / S::CHANNELS), place = blockIdx.x / groups;
-    const int64_t first = (int64_t)(blockIdx.x % groups) * S::CHANNELS;
-    const unsigned outer = place / (unsigned)s[MIDDLE], middle = place % (unsigned)s[MIDDLE];
-    const int64_t from = outer * s[FROM_OUTER] + middle * s[FROM_MIDDLE] + first * s[FROM_CHANNEL];
-    const int64_t to = outer * s[TO_OUTER] + middle * s[TO_MIDDLE] + first * s[TO_CHANNEL];
-    const side in = side_of(s, FROM_CHANNEL, FROM_POINTS_FIRST);
-    const int frequencies = (int)s[FREQUENCIES], start = (int)s[START], extent = (int)s[EXTENT];
-    const bool conjugate = s[CONJUGATE] != 0;
-    for (int t = threadIdx.x; t < N * (int)S::CHANNELS; t += BLOCK) {
-        const int j = in.points_first ? t % N : t / S::CHANNELS, c = in.points_first ? t / N : t % S::CHANNELS;
-        complex a = {0, 0};
-        const int mirrored = INVERSE && j >= frequencies ? N - j : j; /* of a spectrum that is half there */
-        const int point = INVERSE ? mirrored : j - start;
-        if (first + c < channels && point >= 0 && (INVERSE || point < extent))
-            a = read(x, (from + c * in.channel + point * in.point) * in.unit, in.planes, in.plane);
-        if (INVERSE && (mirrored != j) != conjugate) a.im = -a.im;
-        re[j * S::PITCH + c] = a.re;
-        im[j * S::PITCH + c] = a.im;
-    }
-    __syncthreads();
-    for (int column = warp * S::COLUMNS; column < (int)S::CHANNELS; column += WARPS * S::COLUMNS) {
-        const int c = column + lane / S::LANES, own = lane % S::LANES;
-        complex v[S::EACH];
-        for (int e = 0; e < (int)S::EACH; e++) {
-            const int p = e * S::LANES + own, row = (INVERSE ? reversed<N>(p) : p) * S::PITCH + c;
-            v[e].re = re[row];
-            v[e].im = im[row];
+    enum { ONE = S::ROWS == 1, EACH = S::EACH, ROWS = S::ROWS, COLUMNS = S::COLUMNS, HALF = S::HALF };
+    const unsigned t = threadIdx.x, row = t / S::LANES % ROWS, column = t / (S::LANES * ROWS) * S::LANES + t % S::LANES;
+    const block<N, REAL, INVERSE> b = {s, scale, x, y, blockIdx.x * COLUMNS * (1 + REAL), row, column};
+    const auto put = [&](int at, complex a) {
+        re[at] = a.re;
+        im[at] = a.im;
+    };
+    const auto get = [&](int at) {
+        const complex a = {re[at], im[at]};
+        return a;
+    };
+    const auto place = [](int j, unsigned c) { return j * S::PITCH + (int)c; };
+    const auto half_place = [](int k, unsigned c) { return (int)c * HALF + k; };
+    complex given[EACH], v[EACH];
+    const bool through = s.from.points_first || (REAL && INVERSE && !ONE);
+    if constexpr (REAL && INVERSE) {
+        if (through) {
+            each<S::THREADS, HALF, 2 * COLUMNS>(s.from.points_first,
+                                                [&](int k, unsigned c) { put(half_place(k, c), b.frequency(k, c)); });
+            __syncthreads();
+            for (int e = 0; e < EACH; e++) {
+                const int j = row + ROWS * e, k = j > N / 2 ? N - j : j;
+                given[e] = sum(get(half_place(k, column)), get(half_place(k, column + COLUMNS)), j > N / 2);
+            }
+        } else if constexpr (ONE) {
+            for (int k = 0; k < HALF; k++) {
+                const complex first = b.frequency(k, column), second = b.frequency(k, column + COLUMNS);
+                given[k] = sum(first, second, false);
+                if (k && k < N / 2) given[N - k] = sum(first, second, true);
+            }
         }
-        if (INVERSE)
-            decimate_time<N>(v, own, factors);
-        else
-            decimate_frequency<N>(v, own, factors);
-        __syncwarp(FULL); /* all lanes have read the columns that are written now */
-        for (int e = 0; e < (int)S::EACH; e++) {
-            const int p = e * S::LANES + own, row = (INVERSE ? p : reversed<N>(p)) * S::PITCH + c;
-            re[row] = v[e].re;
-            im[row] = v[e].im;
+    } else if (through) {
+        each<S::THREADS, N, COLUMNS>(true, [&](int j, unsigned c) { put(place(j, c), b.point(j, c)); });
+        __syncthreads();
+        for (int e = 0; e < EACH; e++) given[e] = get(place(row + ROWS * e, column));
+    } else {
+        for (int e = 0; e < EACH; e++) given[e] = b.point(row + ROWS * e, column);
+    }
+    in_registers<EACH, 1, INVERSE>(v, given);
+    if constexpr (!ONE) {
+        if (through) __syncthreads();
+        for (int e = 0; e < EACH; e++) {
+            const pack<2> f = load<2>(factors, 2 * (row * e));
+            put(place(e * ROWS + row, column), turned_by<INVERSE>(v[e], f.v[0], f.v[1]));
+        }
+        __syncthreads();
+        for (int m = 0; m < EACH / ROWS; m++) {
+            for (int q = 0; q < ROWS; q++) given[q] = get(place((row + ROWS * m) * ROWS + q, column));
+            in_registers<ROWS, 1, INVERSE>(v + ROWS * m, given);
         }
     }
-    __syncthreads();
-    const side out = side_of(s, TO_CHANNEL, TO_POINTS_FIRST);
-    const int accumulate = (int)s[ACCUMULATE];
-    for (int t = threadIdx.x; t < N * (int)S::CHANNELS; t += BLOCK) {
-        const int j = out.points_first ? t % N : t / S::CHANNELS, c = out.points_first ? t / N : t % S::CHANNELS;
-        const int point = INVERSE ? j - start : j;
-        if (first + c >= channels || point < 0 || point >= (INVERSE ? extent : frequencies)) continue;
-        complex a = {(real)scale * re[j * S::PITCH + c], (real)scale * im[j * S::PITCH + c]};
-        if (!INVERSE && conjugate) a.im = -a.im;
-        write(y, (to + c * out.channel + point * out.point) * out.unit, out.planes, out.plane, a, accumulate);
+    if constexpr (REAL && !INVERSE) {
+        if constexpr (!ONE) {
+            __syncthreads();
+            for (int e = 0; e < EACH; e++) put(place(b.result(e), column), v[e]);
+            __syncthreads();
+        }
+        enum { MOST = (HALF + ROWS - 1) / ROWS }; /* frequencies of a thread */
+        complex first[MOST], second[MOST];
+        for (int i = 0; i < MOST; i++) {
+            const int k = row + ROWS * i;
+            if (k >= HALF) break;
+            if constexpr (ONE)
+                b.part(v[i], v[(N - i) % N], first[i], second[i]);
+            else
+                b.part(get(place(k, column)), get(place((N - k) % N, column)), first[i], second[i]);
+            if (s.to.points_first) continue;
+            b.put_frequency(k, column, first[i]);
+            b.put_frequency(k, column + COLUMNS, second[i]);
+        }
+        if (!s.to.points_first) return;
+        if (!ONE || through) __syncthreads();
+        for (int i = 0; i < MOST; i++) {
+            const int k = row + ROWS * i;
+            if (k >= HALF) break;
+            put(half_place(k, column), first[i]);
+            put(half_place(k, column + COLUMNS), second[i]);
+        }
+        __syncthreads();
+        each<S::THREADS, HALF, 2 * COLUMNS>(true,
+                                            [&](int k, unsigned c) { b.put_frequency(k, c, get(half_place(k, c))); });
+    } else if (!s.to.points_first) {
+        for (int e = 0; e < EACH; e++) b.put(b.result(e), column, v[e]);
+    } else {
+        if (!ONE || through) __syncthreads();
+        for (int e = 0; e < EACH; e++) put(place(b.result(e), column), v[e]);
+        __syncthreads();
+        each<S::THREADS, N, COLUMNS>(true, [&](int j, unsigned c) { b.put(j, c, get(place(j, c))); });
     }
 }
 
-#define TRANSFORM(name, N, INVERSE)                                                                                   \
-    GLOBAL BOUNDS(256) name(Array<const int64_t> sizes, double scale, Array<const real> factors, Array<const real> x, \
-                            Array<real> y) {                                                                          \
-        SHARED(real, re, N * (shape<N>::PITCH));                                                                      \
-        SHARED(real, im, N * (shape<N>::PITCH));                                                                      \
-        transform<N, INVERSE>(re, im, sizes, scale, factors, x, y);                                                   \
+#ifdef ON_HOST
+#define TRANSFORM_BOUNDS(N)
+#else
+#define TRANSFORM_BOUNDS(N) __launch_bounds__(shape<N>::THREADS, 4096 / sizeof(real) / shape<N>::THREADS)
+#endif
+
+#define TRANSFORM(name, N, REAL, INVERSE)                                                                             \
+    GLOBAL TRANSFORM_BOUNDS(N) name(                                                                                  \
+        int64_t middle, int64_t channels, int64_t all, int64_t from_outer, int64_t from_middle, int64_t from_channel, \
+        int64_t from_point, int64_t from_plane, int64_t from_planes, int64_t to_outer, int64_t to_middle,             \
+        int64_t to_channel, int64_t to_point, int64_t to_plane, int64_t to_planes, int64_t start, int64_t extent,     \
+        int64_t flags, double scale, Array<const real> factors, Array<const real> x, Array<real> y) {                 \
+        SHARED(real, re, shape<N>::SHARED_REALS);                                                                     \
+        SHARED(real, im, shape<N>::SHARED_REALS);                                                                     \
+        const side from = {from_outer,                                                                                \
+                           from_middle,                                                                               \
+                           from_channel,                                                                              \
+                           from_point,                                                                                \
+                           from_plane,                                                                                \
+                           (int)from_planes,                                                                          \
+                           (flags & FROM_POINTS_FIRST) != 0,                                                          \
+                           (flags & FROM_PAIRS) != 0};                                                                \
+        const side to = {to_outer,                                                                                    \
+                         to_middle,                                                                                   \
+                         to_channel,                                                                                  \
+                         to_point,                                                                                    \
+                         to_plane,                                                                                    \
+                         (int)to_planes,                                                                              \
+                         (flags & TO_POINTS_FIRST) != 0,                                                              \
+                         (flags & TO_PAIRS) != 0};                                                                    \
+        const sizes s = {                                                                                             \
+            (unsigned)middle,         (unsigned)channels,       (unsigned)all, from, to, (int)start, (int)extent,     \
+            (flags & CONJUGATE) != 0, (flags & ACCUMULATE) != 0};                                                     \
+        transform<N, REAL, INVERSE>(re, im, s, scale, factors, x, y);                                                 \
     }
 
-TRANSFORM(forward_2, 2, 0)
+TRANSFORM(forward_2, 2, 0, 0)
 KERNEL(forward_2)
-TRANSFORM(forward_4, 4, 0)
-KERNEL(forward_4)
-TRANSFORM(forward_8, 8, 0)
-KERNEL(forward_8)
-TRANSFORM(forward_16, 16, 0)
-KERNEL(forward_16)
-TRANSFORM(forward_32, 32, 0)
-KERNEL(forward_32)
-TRANSFORM(forward_64, 64, 0)
-KERNEL(forward_64)
-TRANSFORM(forward_128, 128, 0)
-KERNEL(forward_128)
-TRANSFORM(forward_256, 256, 0)
-KERNEL(forward_256)
-TRANSFORM(inverse_2, 2, 1)
+TRANSFORM(inverse_2, 2, 0, 1)
 KERNEL(inverse_2)
-TRANSFORM(inverse_4, 4, 1)
+TRANSFORM(forward_real_2, 2, 1, 0)
+KERNEL(forward_real_2)
+TRANSFORM(inverse_real_2, 2, 1, 1)
+KERNEL(inverse_real_2)
+TRANSFORM(forward_4, 4, 0, 0)
+KERNEL(forward_4)
+TRANSFORM(inverse_4, 4, 0, 1)
 KERNEL(inverse_4)
-TRANSFORM(inverse_8, 8, 1)
+TRANSFORM(forward_real_4, 4, 1, 0)
+KERNEL(forward_real_4)
+TRANSFORM(inverse_real_4, 4, 1, 1)
+KERNEL(inverse_real_4)
+TRANSFORM(forward_8, 8, 0, 0)
+KERNEL(forward_8)
+TRANSFORM(inverse_8, 8, 0, 1)
 KERNEL(inverse_8)
-TRANSFORM(inverse_16, 16, 1)
+TRANSFORM(forward_real_8, 8, 1, 0)
+KERNEL(forward_real_8)
+TRANSFORM(inverse_real_8, 8, 1, 1)
+KERNEL(inverse_real_8)
+TRANSFORM(forward_16, 16, 0, 0)
+KERNEL(forward_16)
+TRANSFORM(inverse_16, 16, 0, 1)
 KERNEL(inverse_16)
-TRANSFORM(inverse_32, 32, 1)
+TRANSFORM(forward_real_16, 16, 1, 0)
+KERNEL(forward_real_16)
+TRANSFORM(inverse_real_16, 16, 1, 1)
+KERNEL(inverse_real_16)
+TRANSFORM(forward_32, 32, 0, 0)
+KERNEL(forward_32)
+TRANSFORM(inverse_32, 32, 0, 1)
 KERNEL(inverse_32)
-TRANSFORM(inverse_64, 64, 1)
+TRANSFORM(forward_real_32, 32, 1, 0)
+KERNEL(forward_real_32)
+TRANSFORM(inverse_real_32, 32, 1, 1)
+KERNEL(inverse_real_32)
+TRANSFORM(forward_64, 64, 0, 0)
+KERNEL(forward_64)
+TRANSFORM(inverse_64, 64, 0, 1)
 KERNEL(inverse_64)
-TRANSFORM(inverse_128, 128, 1)
+TRANSFORM(forward_real_64, 64, 1, 0)
+KERNEL(forward_real_64)
+TRANSFORM(inverse_real_64, 64, 1, 1)
+KERNEL(inverse_real_64)
+TRANSFORM(forward_128, 128, 0, 0)
+KERNEL(forward_128)
+TRANSFORM(inverse_128, 128, 0, 1)
 KERNEL(inverse_128)
-TRANSFORM(inverse_256, 256, 1)
+TRANSFORM(forward_real_128, 128, 1, 0)
+KERNEL(forward_real_128)
+TRANSFORM(inverse_real_128, 128, 1, 1)
+KERNEL(inverse_real_128)
+TRANSFORM(forward_256, 256, 0, 0)
+KERNEL(forward_256)
+TRANSFORM(inverse_256, 256, 0, 1)
 KERNEL(inverse_256)
+TRANSFORM(forward_real_256, 256, 1, 0)
+KERNEL(forward_real_256)
+TRANSFORM(inverse_real_256, 256, 1, 1)
+KERNEL(inverse_real_256)

@@ -16,9 +16,12 @@ _REALS = {"float32": "float32", "complex64": "float32", "float64": "float64", "c
 
 
 @cache
-def channels_of(points: int) -> int:
-    """Channels of a block, as fourier.cu has them."""
-    return 32 if points <= 32 else 16 if points == 64 else 8
+def block_of(points: int, itemsize: int) -> tuple[int, int]:
+    """Complex transforms of a block, and its threads, as fourier.cu has them."""
+    rows = {32: 4, 64: 8, 128: 8, 256: 16}.get(points, 1)
+    lanes = 32 if points * itemsize <= 512 else 16 if points * itemsize <= 1024 else 8
+    columns = 2 * lanes if rows == 1 else lanes
+    return columns, columns * rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Side:
     planes: int = 1
 
     def numbers(self) -> tuple[int, ...]:
-        return self.outer, self.middle, self.channel, self.point, self.unit, self.plane, self.planes
+        """Distances in reals, and planes."""
+        distances = (self.outer, self.middle, self.channel, self.point)
+        return (*(self.unit * distance for distance in distances), self.plane, self.planes)
 
 
 def interleaved(outer: int, middle: int, channel: int, point: int) -> Side:
@@ -56,7 +61,7 @@ class Transform:
     """A batch of transforms along one axis.
 
     points: N.  batch: outer and middle places and channels.  start, extent: the points that are there: others are zeros
-    where they are read and left out where they are written.  frequencies: N, or N / 2 + 1.
+    where they are read and left out where they are written.  frequencies: N, or N / 2 + 1 of real points.
     conjugate: the spectrum is conjugated.
     """
 
@@ -75,19 +80,22 @@ class Transform:
     def bind(self, launcher: Any, x: Any, y: Any) -> Call:
         dtype = _REALS[np.dtype(y.dtype).name]
         outer, middle, channels = self.batch
-        flags = (self.source.channel != 1, self.target.channel != 1, self.accumulate)
-        sizes = (
-            *self.batch,
-            *self.source.numbers(),
-            *self.target.numbers(),
-            *(self.start, self.extent, self.frequencies, self.conjugate, *flags),
+        real = (self.target if self.inverse else self.source).planes == 1 and self.frequencies == self.points // 2 + 1
+        bits = (
+            *(self.conjugate, self.accumulate, self.source.channel != 1, self.target.channel != 1),
+            *(side.unit == 2 for side in (self.source, self.target)),
         )
-        angles = 2 * np.pi * np.arange(max(self.points // 2, 1)) / self.points
+        count = outer * middle * channels
+        sizes = (middle, channels, count, *self.source.numbers(), *self.target.numbers(), self.start, self.extent)
+        angles = 2 * np.pi * np.arange(self.points) / self.points
         factors = launcher.constant(np.stack([np.cos(angles), np.sin(angles)], -1), dtype)
-        kernel = f"fourier.{'inverse' if self.inverse else 'forward'}_{self.points}"
-        grid = (outer * middle * -(-channels // channels_of(self.points)),)
-        arguments = (launcher.constant(sizes, np.int64), float(self.scale), factors, _parts(x), _parts(y))
-        return launcher.launch(kernel, dtype, grid, 256, *arguments)
+        kernel = f"fourier.{'inverse' if self.inverse else 'forward'}{'_real' * real}_{self.points}"
+        columns, threads = block_of(self.points, np.dtype(dtype).itemsize)
+        grid = (-(-count // (columns * (1 + real))),)
+        flags = sum(1 << i for i, bit in enumerate(bits) if bit)
+        return launcher.launch(
+            kernel, dtype, grid, threads, *sizes, flags, float(self.scale), factors, _parts(x), _parts(y)
+        )
 
 
 def _parts(array: Any) -> Any:

@@ -1,0 +1,26 @@
+"""What kernels for GPUs ask of memory, counted on this machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import gpu_counts
+
+
+@pytest.mark.slow
+def test_transforms_ask_for_what_they_need():
+    """Of 8 to 128 points, rows and channels, real and complex: bytes, sectors and passes over shared memory."""
+    rows = list(gpu_counts.transforms())
+    assert len(rows) == 5 * 6
+    for row in rows:
+        worst = max(row["bytes_to_least"], row["sectors_to_requested"], row["passes_to_least"])
+        assert worst <= 1.1, row
+        assert row["share_of_peak"] >= 0.75, row
+
+
+def test_the_roofline_is_the_longest_of_its_parts():
+    roof = gpu_counts.Roof(nbytes=100.0, operations=1000.0, processors=2, cycles=10.0)
+    none = gpu_counts.Counts(*[0] * len(gpu_counts.Counts._fields))
+    assert roof.seconds(none._replace(fetched_sectors=100, operations=31_000)) == 32.0
+    assert roof.seconds(none._replace(fetched_sectors=100, operations=33_000)) == 33.0
+    assert roof.seconds(none._replace(load_sectors=400, shared_passes=300, exchanges=400)) == 40.0
