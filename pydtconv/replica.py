@@ -36,6 +36,8 @@ class Replica:
     sharers = 1
     #: the mesh over which images are cut, as graphs know it (`Graph.partition`); None where they are whole
     partition: Any = None
+    #: how the processes that share samples share the columns of variables, as `graph.memory.columns` knows it
+    columns: Any = None
     #: the signal that asks to end training, the same in all processes after each step; None without one
     asked: int | None = None
     observer: Observer | None = None

@@ -30,6 +30,7 @@ def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = Fa
         type=mesh_of,
         help="cut images over the processes, along height, width or depth: batch=2,height=2 (default: batch alone)",
     )
+    add_columns(group)
     group.add_argument(
         "--network",
         metavar="BANDWIDTH:LATENCY",
@@ -56,6 +57,22 @@ def add_arguments(parser: Parser, gradients: bool = True, own_network: bool = Fa
     )
     if own_network:
         add_batchnorm(group)
+
+
+def add_columns(group: Any) -> None:
+    group.add_argument(
+        "--columns",
+        metavar="NAME,...",
+        type=_names,
+        help="with --mesh: dense layers (names, or patterns as 'fc*') whose columns are cut over the processes that "
+        "share samples; along an axis model=2 they alone are",
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    if not all(names := text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected names of dense layers with commas between them, got {text!r}")
+    return tuple(names)
 
 
 def add_batchnorm(group: Any) -> None:
@@ -112,20 +129,22 @@ def network_text(text: str) -> str:
     return text
 
 
+_AXES = ("batch", "depth", "height", "width", "model")
+
+
 def mesh_of(text: str) -> dict[str, int]:
     """The extents by axis of "batch=2,height=2".  Raises ArgumentTypeError for what is no mesh."""
     found: dict[str, int] = {}
     for part in text.split(","):
         name, equal, extent = part.partition("=")
-        if name not in ("batch", "depth", "height", "width") or name in found or not equal or not extent.isdecimal():
+        if name not in _AXES or name in found or not equal or not extent.isdecimal():
             break
         found[name] = int(extent)
     else:
         if min(found.values()) > 0:
             return found
     raise argparse.ArgumentTypeError(
-        f"expected axes among batch, depth, height and width, each with a number of processes, as batch=2,height=2, "
-        f"got {text!r}"
+        f"expected axes among {', '.join(_AXES)}, each with a number of processes, as batch=2,height=2, got {text!r}"
     )
 
 
@@ -137,6 +156,10 @@ def start(args: Any) -> None:
     size, rank = launched()
     if args.network is not None and args.mesh is None:
         raise CommandError(f"--network {args.network}: expected --mesh too, whose halos travel over it")
+    if args.columns is not None and args.mesh is None:
+        raise CommandError(
+            f"--columns {','.join(args.columns)}: expected --mesh too, over whose processes they are cut"
+        )
     if args.mesh is not None and math.prod(args.mesh.values()) != (1 if args.no_distribution else size):
         told = ",".join(f"{name}={extent}" for name, extent in args.mesh.items())
         if rank:
@@ -158,7 +181,8 @@ def start(args: Any) -> None:
             chosen = distribution.DataParallel(**_options(args))
         else:
             mesh = distribution.DeviceMesh(list(args.mesh.values()), list(args.mesh))
-            chosen = distribution.SpatialParallel(mesh, network=args.network, **_options(args))
+            given = {"network": args.network, "columns": args.columns or (), **_options(args)}
+            chosen = distribution.SpatialParallel(mesh, **given)
         distribution.set_distribution(chosen)
     except (distribution.LaunchError, CommandError, ValueError) as error:
         if rank:

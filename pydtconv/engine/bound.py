@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pydtconv import replica
 from pydtconv.graph import Executor, Memory
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.columns import arrange
 from pydtconv.graph.runtime.kept import variables_of
 
 #: what brings a variable's value back, where a device has it
@@ -48,6 +50,7 @@ class Bound:
         if self.memory.device.is_host:
             for variable in filter(_MIRROR, self._variables):
                 _ = variable.array  # which a device has
+        arrange(self.executor.plan.graph, replica.current().columns)
         now = self._where()
         if not all(map(operator.is_, now, self._arrays)):
             store = self.memory.store

@@ -19,6 +19,7 @@ from pydtconv.engine.sharing import Sharing
 from pydtconv.graph import Executor, Memory, Plan
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.columns import arrange
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.runtime.kept import Kept
 from pydtconv.support import launcher
@@ -183,6 +184,7 @@ class Workspace:
         if before is not None and plan is earlier:
             return before
         with self.lock:
+            arrange(plan.graph, replica.current().columns)
             updater = replica.current().updater(optimizer) if plan.applies_gradients else None
             return Bound(Executor(plan, memory, updater), memory)
 

@@ -335,7 +335,7 @@ def save_legacy_model(model: Any, path: Path, include_optimizer: bool = True) ->
     """Writes a built model to an `.h5` file, whole or not at all, as Keras 3 does."""
     data = io.BytesIO()
     config = with_shared(lambda: {"class_name": type(model).__name__, "config": model.get_config()})
-    nbytes = sum(variable.array.nbytes for variable in model.variables)
+    nbytes = sum(variable.spec.nbytes for variable in model.variables)
     with turn_of(model).taken(), writing(data, nbytes) as h5:
         h5.attrs["keras_version"] = "3.0.0"
         h5.attrs["backend"] = f"pydtconv {__version__}"

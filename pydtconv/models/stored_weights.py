@@ -61,7 +61,7 @@ def optimizers_of(model: Any) -> list[tuple[str, Any]]:
 def weights_bytes(model: Any) -> int:
     """Bytes of all arrays that a file of the model has."""
     kept = [variable for _, optimizer in optimizers_of(model) for variable in optimizer.variables]
-    return sum(variable.array.nbytes for variable in (*model.variables, *kept))
+    return sum(variable.spec.nbytes for variable in (*model.variables, *kept))
 
 
 def stored_groups(model: Layer, skipped: Iterable[Layer] = ()) -> Iterator[Stored]:

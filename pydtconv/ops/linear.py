@@ -39,7 +39,7 @@ class Dense(Op):
     takes_activation: ClassVar[bool] = True
     smooth_activations: ClassVar[tuple[str, ...]] = SMOOTH
     takes_residual: ClassVar[bool] = True
-    mesh: ClassVar[str] = "along_last"
+    mesh: ClassVar[str] = "dense"
 
     def __post_init__(self) -> None:
         check_fusable(self.activation, (*FUSABLE, *SMOOTH))

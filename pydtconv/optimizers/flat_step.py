@@ -18,7 +18,7 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.optimizers import kernels
 from pydtconv.optimizers.bound_part import BoundPart
 from pydtconv.optimizers.by_gradients import apply_gradients
-from pydtconv.optimizers.clipping import Total, clip
+from pydtconv.optimizers.clipping import Counted, Total, clip
 from pydtconv.optimizers.flat_arrays import FlatArrays
 
 Flat = np.ndarray
@@ -121,9 +121,12 @@ class FlatStep(FlatArrays):
         """Whether the size of a step depends on norms of gradients."""
         return bool(self.clipnorm or self.global_clipnorm)
 
-    def check_shards(self, variables: Sequence[Variable]) -> None:
-        """Raises NotImplementedError, by name, where a process cannot take the step of a part of variables alone."""
-        kind, expected = type(self).__name__, "shard: expected an optimizer that updates each variable by itself"
+    def check_shards(self, variables: Sequence[Variable], option: str = "shard") -> None:
+        """Raises NotImplementedError, by name, where a process cannot take the step of a part of variables alone.
+
+        option: of the distribution, for messages.
+        """
+        kind, expected = type(self).__name__, f"{option}: expected an optimizer that updates each variable by itself"
         if self.has_own_apply:
             raise NotImplementedError(f"{kind}: {expected}, got one with an apply of its own")
         of_all = [state.path for variable, state in self.states_by_variable(variables) if variable is None]
@@ -145,7 +148,7 @@ class FlatStep(FlatArrays):
 
     def accumulated(self, variable: Variable) -> np.ndarray:
         """The gradients of a variable that were accumulated since the last update, divided by the loss scale."""
-        found: np.ndarray = self._pydt_slots.of(variable)["gradient_accumulator"].array
+        found: np.ndarray = self._pydt_slots.of(variable)["gradient_accumulator"].own_array
         return found
 
     def take_accumulated(self, variable: Variable, gradient: np.ndarray) -> None:
@@ -173,12 +176,13 @@ class FlatStep(FlatArrays):
         """
         self._pydt_apply(self._pydt_taken(part, gradients), None)
 
-    def apply_parts(self, parts: Sequence[slice], total: Total) -> None:
+    def apply_parts(self, parts: Sequence[slice], total: Total, counted: Counted | None = None) -> None:
         """The step for the slices that are this process's, of gradients in the store; others have the other slices.
 
-        total: the sums of an array over all processes, for norms.
+        total: the sums of an array over all processes, for norms.  counted: whether this process adds a slice to them;
+        others may have the same one.
         """
-        self._pydt_apply([piece for part in parts for piece in self._pydt_taken(part)], total)
+        self._pydt_apply([piece for part in parts for piece in self._pydt_taken(part)], total, counted)
 
     def accumulate(self, store: ParameterStore, parts: Sequence[slice]) -> None:
         """A step that only accumulates the gradients in the store; parts: see `apply_parts`."""
@@ -202,9 +206,11 @@ class FlatStep(FlatArrays):
                 self._pydt_accumulate(own, dw, self.gradient_accumulation_steps)
         return pieces
 
-    def _pydt_apply(self, pieces: Sequence[tuple[slice, np.ndarray]], total: Total | None) -> None:
+    def _pydt_apply(
+        self, pieces: Sequence[tuple[slice, np.ndarray]], total: Total | None, counted: Counted | None = None
+    ) -> None:
         if self._pydt_updates:
-            clip(self, self._pydt_slots.store, pieces, total)
+            clip(self, self._pydt_slots.store, pieces, total, counted)
             if self.goes_by_variable:
                 self._pydt_update_variables([own for own, _ in pieces])
             else:

@@ -129,8 +129,8 @@ class LossScaleOptimizer(Optimizer):
             self.dynamic_scale.assign(float(self.dynamic_scale) * (2.0 if grows else 0.5))
         return finite
 
-    def check_shards(self, variables: Sequence[Variable]) -> None:
-        self.inner_optimizer.check_shards(variables)
+    def check_shards(self, variables: Sequence[Variable], option: str = "shard") -> None:
+        self.inner_optimizer.check_shards(variables, option)
 
     def check_device(self, device: str) -> None:
         raise NotImplementedError(f"LossScaleOptimizer: expected device cpu, got {device}: use its inner optimizer")

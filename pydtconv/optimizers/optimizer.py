@@ -112,7 +112,7 @@ class Optimizer(FlatStep):
         self._pydt_slots.build(variables, initial, store)
         if self.use_ema:  # the first step sets them; those that join later begin where they are
             for variable in new:
-                self._pydt_slots.of(variable)["average"].array[...] = variable.array
+                self._pydt_slots.of(variable)["average"].own_array[...] = variable.own_array
         if not self.built:
             self._pydt_states = self.make_states()
         self.built = True

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.columns import rearrange
 from pydtconv.graph.memory.parameter_store import lies_in
 
 _count = itertools.count()
@@ -73,12 +74,13 @@ class Slots:
             if store is not None and variable in store:
                 start = store.of(variable, self._flat_in(store, name))
             else:
-                start = np.zeros(variable.shape, variable.dtype)
+                start = np.zeros(variable.host_array.shape, variable.dtype)
             if value:
                 start.fill(value)
             slots[name] = Variable(
                 start, dtype=variable.dtype, trainable=False, name=f"{variable.name}_{name}", copy=False
             )
+            slots[name].cut = None if variable.cut is None else variable.cut.of_slot()
             slots[name].path = f"{self.owner}/{variable.path.replace('/', '_')}_{name}"
         return slots
 
@@ -89,8 +91,9 @@ class Slots:
             flat = self.flat[name] = self._flat_in(store, name)
             for variable in store.variables:
                 own, slot = store.of(variable, flat), self.of(variable)[name]
-                if not lies_in(slot.array, flat):
-                    own[...] = slot.array
+                rearrange(slot, None if variable.cut is None else variable.cut.columns, keeps=False)
+                if not lies_in(slot.own_array, flat):
+                    own[...] = slot.own_array
                     slot.value = own
         self.store = store
         store.watch_slots([slot for slots in self._of.values() for slot in slots.values()])
@@ -130,7 +133,7 @@ class Slots:
         if self.store is not None:
             for slots in self._of.values():
                 for slot in slots.values():
-                    slot.value = slot.array.copy()
+                    slot.value = slot.own_array.copy()
             for name in self.flat:
                 self.store.slots.pop(f"{self._key}/{name}", None)
         self.store, self.flat = None, {}

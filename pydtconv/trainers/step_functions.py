@@ -23,6 +23,7 @@ from pydtconv.support.last_used import LastUsed
 from pydtconv.support.random import next_seed
 from pydtconv.support.results import with_mask
 from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.dense_columns import put_on
 from pydtconv.trainers.metric_updates import Update
 from pydtconv.trainers.targets import Targets
 from pydtconv.trainers.tracing import Traced, loss_scale, prepare_recording, trace, trace_example
@@ -274,7 +275,7 @@ class StepCache:
     def _traced(self, kind: str, batch: Batch, targets: Targets | None, draw: int | None) -> Traced:
         """The model's graph for a batch.  Raises NotImplementedError for what several processes cannot do with it."""
         traced, here = trace(self.model, kind, batch, targets), replica.current()
-        traced.graph.partition = here.partition
+        put_on(traced.graph, self.model, here.partition)
         assigned = next((each.metric for each in traced.updates if isinstance(each.metric, Variable)), None)
         if here.size > 1 and assigned is not None:
             raise NotImplementedError(
@@ -313,7 +314,7 @@ class StepCache:
             self.optimizer.check_shards(self.model.trainable_variables)
         offload = offloading.of_plan(options.pop("offload", None), options.get("memory_limit"))
         graph = trace_example(self.model, batch_size, targets).graph
-        graph.partition = replica.current().partition
+        put_on(graph, self.model, replica.current().partition)
         graph.split = self.model.split
         options |= updating(self.optimizer, self.model.trainable_variables, self.memory)
         return build_plan(graph, offload=offload, **options)

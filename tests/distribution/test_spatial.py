@@ -110,7 +110,7 @@ def test_ranks_have_equal_weights(outcomes, start):
             "--mesh height=2,width=2: expected mpiexec -n 4, got 2 processes",
         ),
         (("--mesh", "depth=2"), "expected images with an axis 'depth'"),
-        (("--mesh", "rows=2"), "expected axes among batch, depth, height and width"),
+        (("--mesh", "rows=2"), "expected axes among batch, depth, height, width, model"),
     ],
 )
 def test_meshes_that_cannot_be_are_errors_at_once(tmp_path, arguments, told):

@@ -18,7 +18,7 @@ TOLD = {
     "samples": "the batch: expected the same samples on ranks that share images, got 8, 7",
     "operator": "doubled.*: expected operators that can run on a part of an image, got .*, written in Python",
     "size": r"DeviceMesh: expected 3 devices for shape \[?\(?3.*, got 2",
-    "axis": "mesh: expected axes among batch, depth, height, width, got 'rows'",
+    "axis": "mesh: expected axes among batch, depth, height, width, model, got 'rows'",
     "no such axis": r"mesh: expected images with an axis 'depth' of at least 2 elements, got none in this model",
     "window": "window: expected an image with at least 2 elements of depth",
 }

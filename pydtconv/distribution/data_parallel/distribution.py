@@ -147,6 +147,8 @@ def set_distribution(value: DataParallel | None) -> None:
     global _distribution, _worker
     if value is not None and not isinstance(value, DataParallel):
         raise ValueError(f"set_distribution: expected a DataParallel or None, got {value!r}")
+    if _worker is not None and _worker.columns is not None:
+        _worker.settle()  # of which this process is to have all
     if value is None or value.num_processes == 1:
         replica.set_current(None)
     else:

@@ -21,10 +21,12 @@ from pydtconv.distribution.gradients.averages import Averages
 from pydtconv.distribution.gradients.backend_choice import BackendChoice
 from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.gradients.buckets import Pieces, WholeVariables, equal_pieces
+from pydtconv.distribution.gradients.column_step import ColumnStep
 from pydtconv.distribution.gradients.gradient_step import GradientStep, StepHooks
 from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.gradients.shards import ShardedStep
 from pydtconv.distribution.mpi.channels import Channels
+from pydtconv.distribution.mpi.communicator import Communicator
 from pydtconv.distribution.options import Options
 from pydtconv.graph import Executor, Memory
 from pydtconv.graph.memory.parameter_store import ParameterStore
@@ -43,6 +45,8 @@ class Worker(JointResults):
     """
 
     reads_gradients = True
+    #: where processes share columns of dense layers: those that together have all of them
+    group: Communicator | None = None
 
     def __init__(self, channels: Channels, options: Options) -> None:
         super().__init__(channels)
@@ -131,7 +135,10 @@ class Worker(JointResults):
             pieces,
             options.releases,
             options.check_gradients,
+            self.accumulation.peers,
         )
+        if self.group is not None:
+            return ColumnStep(reduction, self.accumulation, self.small, self.group)
         if sharded:
             return ShardedStep(reduction, self.accumulation, self.small, optimizer)
         tunes = options.bucket_size == "tune"

@@ -21,10 +21,11 @@ class Accumulation:
     """Says which steps of optimizers sum gradients over processes.  All processes ask the same things in one order.
 
     A variable's accumulator has either the sum over all processes, in all of them, or this process's part of it.
+    peers: the processes with the same columns of variables that are cut.
     """
 
-    def __init__(self, communicator: Communicator) -> None:
-        self.communicator = communicator
+    def __init__(self, communicator: Communicator, peers: Communicator | None = None) -> None:
+        self.communicator, self.peers = communicator, peers
         #: the variables, by their ids, whose accumulators have this process's part
         self._parts: dict[Optimizer, dict[int, Variable]] = {}
 
@@ -41,7 +42,7 @@ class Accumulation:
         for variable in variables:
             if id(variable) not in parts:
                 parts[id(variable)] = variable
-                if self.communicator.rank:  # what is whole is the first process's part
+                if self._over(variable).rank:  # what is whole is the first process's part
                     optimizer.accumulated(variable).fill(0)
         return optimizer.updates_next
 
@@ -72,12 +73,17 @@ class Accumulation:
         for optimizer in list(self._parts):
             self._sum(optimizer)
 
+    def _over(self, variable: Variable) -> Communicator:
+        """Of the processes that have gradients of the same elements of a variable."""
+        return self.communicator if variable.cut is None or self.peers is None else self.peers
+
     def _sum(self, optimizer: Optimizer) -> None:
         variables = self._parts.pop(optimizer).values()
-        arrays = [optimizer.accumulated(variable) for variable in variables]
-        totals = summed(self.communicator, arrays, "the sums of the accumulated gradients")
-        for array, total in zip(arrays, totals, strict=True):
-            array[...] = total
+        for over in filter(None, (self.communicator, self.peers)):
+            arrays = [optimizer.accumulated(variable) for variable in variables if self._over(variable) is over]
+            totals = summed(over, arrays, "the sums of the accumulated gradients")
+            for array, total in zip(arrays, totals, strict=True):
+                array[...] = total
 
 
 def summed(communicator: Communicator, arrays: Sequence[Any], what: str) -> list[np.ndarray]:

@@ -16,7 +16,8 @@ from pydtconv.graph.memory.parameter_store import ParameterStore
 @dataclass
 class Bucket:
     """A slice of the flat array, of variables of one dtype.  names: of its first and its last variable; missing:
-    gradients still to come; words: of the flat array, in a number of the dtype.
+    gradients still to come; words: of the flat array, in a number of the dtype.  cut: whether it is of variables of
+    which each process has some columns.
 
     request: of its reduction, from when that has started until the sum is about to be read; done: whether it is there.
     """
@@ -26,6 +27,7 @@ class Bucket:
     dtype: str
     variables: int
     words: int = 1
+    cut: bool = False
     missing: int = 0
     request: Request | None = None
     done: bool = False
@@ -88,16 +90,19 @@ class WholeVariables:
 
 
 def buckets_of(store: ParameterStore, nbytes: int) -> list[Bucket]:
-    """Neighbouring variables of one dtype, together of at most nbytes, or a single one that is larger."""
+    """Neighbouring variables of one dtype, together of at most nbytes, or a single one that is larger.
+
+    Those with columns have buckets of their own.
+    """
     starts = [store.slice_of(variable).start for variable in store.variables] + [store.size]
-    dtypes = [variable.dtype for variable in store.variables]
+    kinds = [(variable.dtype, variable.cut is not None) for variable in store.variables]
     limit = max(nbytes // store.itemsize, 1)
     found: list[Bucket] = []
     first = 0
     for i in range(1, len(starts)):
-        if i == len(dtypes) or starts[i + 1] - starts[first] > limit or dtypes[i] != dtypes[first]:
-            names = (store.variables[first].path, store.variables[i - 1].path)
-            words = np.dtype(dtypes[first]).itemsize // store.itemsize
-            found.append(Bucket(slice(starts[first], starts[i]), names, dtypes[first], i - first, words))
+        if i == len(kinds) or starts[i + 1] - starts[first] > limit or kinds[i] != kinds[first]:
+            names, (dtype, cut) = (store.variables[first].path, store.variables[i - 1].path), kinds[first]
+            words = np.dtype(dtype).itemsize // store.itemsize
+            found.append(Bucket(slice(starts[first], starts[i]), names, dtype, i - first, words, cut))
             first = i
     return found

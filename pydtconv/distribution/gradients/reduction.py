@@ -39,6 +39,7 @@ class Reduction:
     pieces: where this process gets the sum of its piece of each bucket alone, not of all of it.
     releases: whether gradients of other processes' pieces take no memory once they are summed.
     check: whether to look for gradients that are not finite.  broken: number of the first variable with one.
+    peers: the processes with the same columns of variables as this one, whose gradients of these are summed.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Reduction:
         pieces: Pieces | None = None,
         releases: bool = False,
         check: bool = False,
+        peers: Communicator | None = None,
     ) -> None:
         self.pieces, self.releases, self.check = pieces, releases, check
+        self.peers = peers
         self._store = ref(store)  # which goes with its model; reductions are kept by their stores
         self.communicator = communicator
         self.backend = backend
@@ -243,7 +246,10 @@ class Reduction:
     def _start(self) -> None:
         bucket = self.buckets[self._started]
         numbers = bucket.numbers(self.store.gradients)
-        if self.pieces is None:
+        if bucket.cut:
+            assert self.peers is not None
+            request = self.peers.comm.Iallreduce(self.peers.mpi.IN_PLACE, numbers[bucket.place])
+        elif self.pieces is None:
             request = self.backend.start(numbers, bucket.place)
         else:
             request = self.backend.reduce_scatter(numbers, self.pieces(bucket))
@@ -265,7 +271,9 @@ class Reduction:
                 if not self.overlap:
                     self._start()
                 self.communicator.wait(_Arrival(self, bucket), self.told(i))
-                if self.pieces is not None:
+                if bucket.cut:
+                    yield bucket.part, None
+                elif self.pieces is not None:
                     yield self.own(i), None
                 else:
                     for part, total in self.backend.blocks(bucket.place, bucket.dtype):

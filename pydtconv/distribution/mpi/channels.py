@@ -4,6 +4,7 @@ or enter their scopes, again and again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, cached_property
 
 from pydtconv.distribution.mpi import failure
@@ -27,6 +28,7 @@ class Channels:
         self.large = self._new()
         self.statistics = self._new()
         self.files = Files(world, self.watch, self.small)
+        self._parts: dict[tuple[tuple[int, ...], ...], Communicator] = {}
 
     @cached_property
     def gathered(self) -> Communicator:
@@ -41,6 +43,16 @@ class Channels:
     def hosts(self) -> Hosts:
         """Sums within hosts, and between them."""
         return Hosts(self.world, self.watch)
+
+    def of_parts(self, parts: Sequence[tuple[int, ...]]) -> Communicator:
+        """Of the part that has this process, among parts of all ranks; in its order."""
+        key = tuple(parts)
+        if key not in self._parts:
+            number = next(i for i, part in enumerate(key) if self.world.rank in part)
+            comm = self.world.comm.Split(number, key[number].index(self.world.rank))
+            self._parts[key] = Communicator(comm, self.world.mpi, self.watch)
+            comm.Free()
+        return self._parts[key]
 
     def _new(self) -> Communicator:
         return Communicator(self.world.comm, self.world.mpi, self.watch)

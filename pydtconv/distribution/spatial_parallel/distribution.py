@@ -25,6 +25,10 @@ class SpatialParallel(DataParallel):
     network: between the processes, "BANDWIDTH:LATENCY" such as "1Gbps:100us": where a message takes longer than it does
     to compute some rows twice, convolutions that follow each other share one wider halo.
     gather_predictions: False leaves predictions that are cut as they are: `predict` returns this process's part.
+    columns: names of Dense layers, or patterns such as "fc*": the processes that share samples share the columns of
+    their kernels (tensor parallelism; Shoeybi et al., 2019).  Each has its columns alone, with their gradients and the
+    optimizer's slots; for whoever reads these variables they are whole.  Along a mesh axis "model" columns are all that
+    is shared.  Units must be a multiple of the processes; optimizers must work element by element.
     The other options are those of `DataParallel`.
 
     Raises ValueError where the mesh has an axis of another name, or not the processes that were started, and for what
@@ -38,6 +42,7 @@ class SpatialParallel(DataParallel):
         *,
         gather_predictions: bool = True,
         network: str | None = None,
+        columns: Sequence[str] = (),
         **options: Any,
     ) -> None:
         if not isinstance(device_mesh, DeviceMesh):
@@ -47,13 +52,18 @@ class SpatialParallel(DataParallel):
             raise ValueError("gather_predictions: expected True on a mesh with a 'batch' axis, got False")
         if not isinstance(gather_predictions, bool):
             raise ValueError(f"gather_predictions: expected True or False, got {gather_predictions!r}")
+        named = not isinstance(columns, str) and isinstance(columns, Sequence)
+        if not named or not all(isinstance(name, str) and name for name in columns):
+            raise ValueError(f"columns: expected a sequence of names of Dense layers, got {columns!r}")
+        if columns and self.options.shard is not None:
+            raise ValueError(f"shard: expected None with columns, got {self.options.shard!r}")
         self.gather_predictions = gather_predictions
         self.batch_dim_name = "batch"
         ranks = tuple(int(device.partition(":")[2]) for device in device_mesh.devices.ravel().tolist())
         mine = world().rank if len(ranks) > 1 else 0
         names, overlaps = tuple(device_mesh.axis_names), self.options.overlap
         link = None if network is None else Network.parse(network)
-        self.partition = Partition(names, device_mesh.shape, ranks, mine, overlaps, link)
+        self.partition = Partition(names, device_mesh.shape, ranks, mine, overlaps, link, tuple(columns))
 
     @property
     def num_model_replicas(self) -> int:

@@ -14,6 +14,7 @@ from pydtconv import tree
 from pydtconv.distribution.data_parallel.joint_results import not_by_sample
 from pydtconv.distribution.data_parallel.shared_step import SharedStep
 from pydtconv.distribution.data_parallel.worker import Worker
+from pydtconv.distribution.gradients.accumulation import Accumulation
 from pydtconv.distribution.gradients.host_state import HostState, unshare
 from pydtconv.distribution.gradients.reduced_updates import ReducedUpdates
 from pydtconv.distribution.gradients.shared_memory import NotSharedError, on_one_host
@@ -21,6 +22,8 @@ from pydtconv.distribution.mpi.channels import Channels
 from pydtconv.distribution.options import Options
 from pydtconv.distribution.spatial_parallel.exchanger import Exchanger
 from pydtconv.graph import Memory
+from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.columns import Columns
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.schedule.halos import ExchangeStart
 from pydtconv.graph.spatial.cutting import Placement
@@ -46,16 +49,33 @@ class SpatialWorker(Worker):
         self.gathers = gathers
         far = len({self.world.hosts[rank] for rank in partition.group}) > 1
         self.exchanger = Exchanger(channels.halos, partition.group, carries_on=far)
-        shares = options.shared_memory and options.wire == "float32" and not (options.check_gradients or options.shard)
+        if partition.columns:
+            self._share_columns()
+        flat = options.check_gradients or options.shard or partition.columns
+        shares = options.shared_memory and options.wire == "float32" and not flat
         self._share(shares and self.size > 1 and on_one_host(channels.small))
         self._states: WeakKeyDictionary[ParameterStore, HostState] = WeakKeyDictionary()
         self._step: StepFunction | None = None
+        self._cut: list[Variable] = []  # the variables and slots with columns that the last step has trained
         self._windowed: set[str] = set()  # the kinds of runs whose data has this process's part of images alone
 
     def _share(self, shares: bool) -> None:
         """Whether plans have one copy of weights and slots for all processes, or each its own, and flat gradients."""
         self.sharers = self.size if shares else 1
         self.reads_gradients = not shares
+
+    def _share_columns(self) -> None:
+        """Those that share samples have all columns together; those with the same columns have other samples."""
+        groups = self.partition.groups
+        self.group = group = self.channels.of_parts(groups)
+        self.accumulation = Accumulation(self.large, self.channels.of_parts(list(zip(*groups, strict=True))))
+        self.columns = Columns(self.partition.index, len(groups[0]), group.allgather)
+
+    def settle(self, state: bool = True) -> None:
+        super().settle(state)
+        for variable in self._cut if state else ():
+            if variable.cut is not None:
+                variable.cut.keep(variable)
 
     def updater(self, optimizer: Any) -> Any:
         return ReducedUpdates(optimizer, self.large)
@@ -123,6 +143,11 @@ class SpatialWorker(Worker):
                     f"one that reads {axes}: its first operator needs whole images, which windowed data has not"
                 )
 
+    def _sharing(self, training: Training, kind: str, batch: Batch) -> Any:
+        if self.columns is not None:
+            raise NotImplementedError(f"columns: expected the step of fit, got a {kind}_step of the model's class")
+        return super()._sharing(training, kind, batch)
+
     # --- a step ----------------------------------------------------------------------------------------------------
     @contextmanager
     def running(
@@ -151,6 +176,11 @@ class SpatialWorker(Worker):
         store, updater = memory.store, step.executor.updater
         assert store is not None
         assert optimizer is not None
+        cut, slots = step.executor.plan.graph.cut_variables, optimizer._pydt_slots
+        self._cut = [*cut, *(slot for each in cut if each in slots for slot in slots.of(each).values())]
+        for variable in self._cut:
+            if variable.cut is not None:
+                variable.cut.whole = None
         shares = step.executor.plan.sharers > 1
         if store.shared and not shares:
             self._states.pop(store, None)
@@ -248,7 +278,8 @@ class SpatialWorker(Worker):
 
     @property
     def _told_options(self) -> str:
-        return f"{super()._told_options}, mesh {self.partition}, network {self.partition.network}"
+        mesh = self.partition
+        return f"{super()._told_options}, mesh {mesh}, network {mesh.network}, columns {', '.join(mesh.columns)}"
 
     def _predictions(self) -> list[Placement | None]:
         """Where each output lies, in their flat order."""

@@ -222,6 +222,7 @@ class Graph:
     kept: nodes whose forward leaves something for backward, and what.
     placements: of inputs and results by name, where they lie in those of all processes together.
     partition: the mesh of processes over which images are cut, as this one sees it (see graph/spatial); None: none.
+    cut_variables: those whose columns these processes share.
     whole_results: whether each process of the mesh gets all of each result; images may then be absent, too.
     """
 
@@ -248,6 +249,7 @@ class Graph:
         self.elided: dict[Tensor, Tensor] = {}
         self.kept: dict[Node, tuple[Keepable, ...]] = {}
         self.partition: Any = None
+        self.cut_variables: tuple[Variable, ...] = ()
         self.whole_results = False
         self.placements: dict[str, Any] = {}
         self.nodes: list[Node] = []
@@ -290,6 +292,13 @@ class Graph:
             tensor.variable = variable
             self._parameters[key] = tensor
         return self._parameters[key]
+
+    def cut_parameter(self, variable: Variable, shape: tuple[int, ...]) -> Tensor:
+        """The tensor that stands from now on for this process's part, of this shape, of a variable."""
+        tensor = Tensor(self, Spec(shape, variable.dtype), variable.path)
+        tensor.variable = variable
+        self._parameters[id(variable)] = tensor
+        return tensor
 
     @property
     def has_backward(self) -> bool:

@@ -69,11 +69,13 @@ class Variable(Operators):
     `value` is the array itself, for the user; the package reads `array`.  A training plan moves it into a flat array
     (see parameter_store.py) and the variable then holds a view of that; so take it afresh instead of keeping it, and
     write through `assign`.
-    mirror: where a device has the value, what brings it back (graph/memory/mirror.py).
+    mirror: where a device has the value, what brings it back (graph/memory/mirror.py).  cut: where this process has
+    some of its columns, what knows the others (graph/memory/columns.py).
     moved: another number whenever the value of some variable is another array, or is on a device.
     """
 
     mirror: Any = None
+    cut: Any = None
     #: plans and memory that are of this variable, and go with it
     kept: dict[Any, Any] | None = None
     moved: ClassVar[int] = 0
@@ -203,7 +205,12 @@ class Variable(Operators):
         tracing.settle_outside()
         if self.mirror is not None:
             self.mirror.to_host()
-        return self._value
+        return self._value if self.cut is None else self.cut.array(self)
+
+    @property
+    def own_array(self) -> np.ndarray:
+        """What this process has of the array: all, or its columns."""
+        return self.array if self.cut is None else self._value
 
     @property
     def host_array(self) -> np.ndarray:
@@ -212,7 +219,7 @@ class Variable(Operators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._value.shape
+        return self._value.shape if self.cut is None else self.cut.shape
 
     @property
     def dtype(self) -> str:
@@ -223,7 +230,8 @@ class Variable(Operators):
         tracing.settle_outside()
         if self.mirror is not None:
             self.mirror.to_host()
-        state = {name: value for name, value in self.__dict__.items() if name != "kept"}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("kept", "cut")}
+        state |= {} if self.cut is None else {"_value": self.array}
         return state | ({"overwrite_with_gradient": True} if self.overwrite_with_gradient else {})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -270,7 +278,9 @@ class Variable(Operators):
         array = real_array(f"variable {self.path!r}", value).astype(self.dtype, copy=False)
         if array.shape != self.shape:
             raise ValueError(f"variable {self.path!r}: expected shape {self.shape}, got {array.shape}")
-        if self.array.flags.writeable:
+        if self.cut is not None:
+            self.cut.assign(self, array)
+        elif self.array.flags.writeable:
             self.array[...] = array
         else:  # other processes see it
             self.value = array.copy()

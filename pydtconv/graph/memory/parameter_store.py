@@ -45,7 +45,7 @@ class ParameterStore:
         self._runs: list[tuple[slice, np.dtype[Any]]] = []
         position = 0
         for variable in self.variables:
-            size = variable.array.nbytes // self.itemsize
+            size = variable.own_array.nbytes // self.itemsize
             self._slices[id(variable)] = slice(position, position + size)
             start, position = position, position + -(-size // ALIGNMENT) * ALIGNMENT
             if self._runs and self._runs[-1][1] == variable.dtype:
@@ -58,7 +58,7 @@ class ParameterStore:
         self.slots: dict[str, np.ndarray] = {}
         for variable in self.variables:
             view = self.of(variable, self.parameters)
-            view[...] = variable.array
+            view[...] = variable.own_array
             variable.value = view
 
     def __contains__(self, variable: Variable) -> bool:
@@ -132,8 +132,8 @@ class ParameterStore:
             raise KeyError(f"variable {variable.path!r} gets no gradient and is not in the store") from None
 
     def of(self, variable: Variable, flat: Any) -> Any:
-        """A variable's part of a flat array, in its shape and dtype."""
-        return self.numbers(flat, self.slice_of(variable), variable.dtype).reshape(variable.shape)
+        """A variable's part of a flat array, in the shape that it has here and its dtype."""
+        return self.numbers(flat, self.slice_of(variable), variable.dtype).reshape(variable.host_array.shape)
 
     def numbers(self, flat: Any, part: slice, dtype: Any) -> Any:
         """A slice of a flat array, 1-D, in the dtype of the variables that lie there."""

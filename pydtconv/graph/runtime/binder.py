@@ -86,7 +86,7 @@ class Binder:
             return self._memory.store.gradient_of(buffer.tensor.variable)
         if buffer.constant is not None:
             return buffer.constant.reshape(view.spec.shape)
-        return buffer.variable.array.reshape(view.spec.shape)
+        return buffer.variable.own_array.reshape(view.spec.shape)
 
     def _of_device(self, view: View) -> Any:
         """The array of a constant, a variable or its gradient, on a device with memory of its own."""

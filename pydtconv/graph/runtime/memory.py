@@ -109,8 +109,9 @@ class Memory:
     def make_store(self, order: Sequence[Tensor]) -> None:
         """Moves the variables into a flat store, if they are not all in the present one."""
         variables = [tensor.variable for tensor in order if tensor.variable is not None]
-        if self.store is None or any(variable not in self.store for variable in variables):
-            self.move_to_store(variables)
+        known = self.store is not None and all(variable in self.store for variable in variables)
+        if not known or not self.store.holds_all:  # type: ignore[union-attr]
+            self.move_to_store(self.store.variables if known else variables)  # type: ignore[union-attr]
             _return_freed_memory()
 
     def move_to_store(self, variables: Sequence[Variable]) -> ParameterStore:

@@ -16,7 +16,7 @@ class Undo:
 
     def __init__(self, plan: Plan) -> None:
         moved = {node.inputs[i].variable for node in plan.graph.nodes for i in node.op.updates}
-        self._kept = [(variable, variable.array.copy()) for variable in moved if variable is not None]
+        self._kept = [(variable, variable.own_array.copy()) for variable in moved if variable is not None]
         updates = (index for index, step in enumerate(plan.steps) if isinstance(step, UpdateStep))
         self._first_update = next(updates, len(plan.steps))
         self.steps = 0
@@ -25,12 +25,12 @@ class Undo:
         """Before a run."""
         self.steps = 0
         for variable, value in self._kept:
-            np.copyto(value, variable.array)
+            np.copyto(value, variable.own_array)
 
     def done(self) -> bool:
         """After a run that was interrupted: whether all variables are now what they were before it."""
         if self.steps > self._first_update:
             return False
         for variable, value in self._kept:
-            np.copyto(variable.array, value)
+            np.copyto(variable.own_array, value)
         return True

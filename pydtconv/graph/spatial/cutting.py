@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
-from pydtconv.graph.spatial.partition import Partition, axis_of
+from pydtconv.graph.spatial.partition import COLUMNS, Partition, axis_of
 from pydtconv.ops.base import Op, Spec, is_image
 from pydtconv.ops.exchange import Exchange
 from pydtconv.ops.layout import Box, Intervals, balanced
@@ -85,6 +85,10 @@ class Cutting:
         self._parts: dict[Tensor, Tensor] = {}
         self._scope = ""
         self._name = ""
+        cut = set(map(id, graph.cut_variables))
+        for tensor in graph.parameters:
+            if id(tensor.variable) in cut:
+                self._cut_columns(tensor)
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 
@@ -127,6 +131,23 @@ class Cutting:
         """The interval of a cut axis that this process has."""
         return cut.parts[self.partition.coordinate(cut.mesh)]
 
+    def _cut_columns(self, tensor: Tensor) -> None:
+        """Leaves this process its columns of a variable."""
+        assert tensor.variable is not None
+        cut = Cut(COLUMNS, balanced(tensor.shape[-1] or 0, self.partition.extent(COLUMNS)))
+        layout = (*(None,) * (len(tensor.shape) - 1), cut)
+        shape = tuple(stop - start for start, stop in self.box(layout, tensor.shape))
+        local = self._local[tensor] = self.graph.cut_parameter(tensor.variable, shape)
+        self.layouts[local] = layout
+
+    def join_columns(self, tensor: Tensor) -> None:
+        """Makes columns whole, for all that reads them from here on."""
+        if tensor not in self._free:
+            layout = self.layout(tensor)
+            joined = tuple(None if cut is not None and cut.mesh == COLUMNS else cut for cut in layout)
+            if joined != layout:
+                self._local[tensor] = self.moved(self.local(tensor), joined, tensor.shape)
+
     def _place(self, tensor: Tensor, layout: Layout) -> None:
         """Makes an input that of this process."""
         name = self._free.pop(tensor)
@@ -143,7 +164,7 @@ class Cutting:
     def _counts(self, layout: Layout) -> bool:
         """Whether this process is the first of those that hold its part of a tensor."""
         used = {cut.mesh for cut in layout if cut is not None}
-        return all(self.partition.coordinate(mesh) == 0 for mesh in self.partition.cut if mesh not in used)
+        return all(self.partition.coordinate(mesh) == 0 for mesh in self.partition.sharing(used))
 
     def portion(self, layout: Layout, shape: Sequence[int | None]) -> float:
         """This process's portion of all elements, copies counted, that the processes of its group have."""
@@ -153,10 +174,7 @@ class Cutting:
     def copies(self, layout: Layout) -> int:
         """How many processes of a group hold each element."""
         used = {cut.mesh for cut in layout if cut is not None}
-        count = 1
-        for mesh in self.partition.cut:
-            count *= 1 if mesh in used else self.partition.extent(mesh)
-        return count
+        return math.prod(self.partition.extent(mesh) for mesh in self.partition.sharing(used))
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
@@ -266,6 +284,7 @@ class Cutting:
             self._place(tensor, self.whole(len(tensor.shape)))
         outputs = {}
         for name, tensor in graph.outputs.items():
+            self.join_columns(tensor)
             local = self.local(tensor)
             if graph.whole_results:
                 local = self._made_whole(local, tensor.shape)

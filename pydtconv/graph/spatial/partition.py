@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydtconv.ops.layout import balanced
@@ -13,15 +13,20 @@ from pydtconv.support.network import Network
 
 #: image axes that a mesh may cut, in the order in which images have them: (n, depth, height, width, c)
 SPATIAL = ("depth", "height", "width")
-AXES = ("batch", *SPATIAL)
+#: an axis along which images are whole, for columns of dense layers
+MODEL = "model"
+AXES = ("batch", *SPATIAL, MODEL)
+#: stands for all axes along which processes share samples: that of columns, which all of these processes share
+COLUMNS = "columns"
 
 
 @dataclass(frozen=True)
 class Partition:
     """names: of the mesh's axes; shape: their extents; ranks: of all processes in the mesh's order; rank: this one.
 
-    Samples are shared out along "batch", images along the others.  overlaps: whether exchanges go on while convolutions
-    run.  network: between the processes, by which is decided where one wider halo pays; None: nowhere.
+    Samples are shared out along "batch", images along the others, but for "model".  overlaps: whether exchanges go on
+    while convolutions run.  network: between the processes, by which is decided where one wider halo pays; None:
+    nowhere.  columns: names of dense layers, or patterns of them, whose columns are shared out.
     """
 
     names: tuple[str, ...]
@@ -30,6 +35,7 @@ class Partition:
     rank: int
     overlaps: bool = True
     network: Network | None = None
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no mesh of image axes."""
@@ -43,6 +49,8 @@ class Partition:
 
     def extent(self, name: str) -> int:
         """Processes along an axis; 1 for one that the mesh does not have."""
+        if name == COLUMNS:
+            return len(self.group)
         return self.shape[self.names.index(name)] if name in self.names else 1
 
     @functools.cached_property
@@ -51,19 +59,26 @@ class Partition:
 
     def coordinate(self, name: str, rank: int | None = None) -> int:
         """The place of a process along an axis."""
+        if name == COLUMNS:
+            return self.group.index(self.rank if rank is None else rank)
         place = self._places[self.rank if rank is None else rank]
         return place[self.names.index(name)] if name in self.names else 0
 
     @functools.cached_property
     def group(self) -> tuple[int, ...]:
         """The ranks that share this one's samples, in the order of the image axes."""
-        mine = self.coordinate("batch")
-        ranks = [rank for rank in self.ranks if self.coordinate("batch", rank) == mine]
-        return tuple(sorted(ranks, key=self.place))
+        return self.groups[self.coordinate("batch")]
+
+    @functools.cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Those of all processes, in the order of the batch axis."""
+        by_place = sorted(self.ranks, key=self.place)
+        every = range(self.extent("batch"))
+        return tuple(tuple(rank for rank in by_place if self.coordinate("batch", rank) == i) for i in every)
 
     def place(self, rank: int | None = None) -> tuple[int, ...]:
-        """The coordinates of a process along depth, height and width."""
-        return tuple(self.coordinate(name, rank) for name in SPATIAL)
+        """The coordinates of a process along depth, height, width and model."""
+        return tuple(self.coordinate(name, rank) for name in (*SPATIAL, MODEL))
 
     @property
     def index(self) -> int:
@@ -74,6 +89,11 @@ class Partition:
     def cut(self) -> tuple[str, ...]:
         """The image axes with more than one process."""
         return tuple(name for name in SPATIAL if self.extent(name) > 1)
+
+    def sharing(self, used: Iterable[str]) -> tuple[str, ...]:
+        """The axes along which processes with the same samples have the same of a tensor that is cut along these."""
+        used = (*SPATIAL, MODEL) if COLUMNS in used else tuple(used)
+        return tuple(name for name in (*SPATIAL, MODEL) if name not in used and self.extent(name) > 1)
 
     def window(self, shape: Sequence[int]) -> tuple[slice, ...]:
         """This process's part of an image whose spatial axes have these extents: a slice of each.

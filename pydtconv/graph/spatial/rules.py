@@ -30,9 +30,11 @@ def cut_node(cutting: Cutting, node: Node) -> None:
     """Adds what stands for the node in this process."""
     cutting.begin(node)
     rule = RULES[node.op.mesh]
-    if rule not in (elementwise, scalars):  # which know of parts of scalars
-        for tensor in node.inputs:
+    for tensor in node.inputs:
+        if rule not in (elementwise, scalars):  # which know of parts of scalars
             cutting.sum_parts(tensor)
+        if rule not in (dense, elementwise, penalty, random_elements, scalars):  # which know of columns
+            cutting.join_columns(tensor)
     rule(cutting, node)
 
 
@@ -115,6 +117,19 @@ def along_last(cutting: Cutting, node: Node, op: Op | None = None) -> None:
     inputs = [cutting.wholes(x, [last]), *(cutting.wholes(tensor) for tensor in node.inputs[1:])]
     layout = cutting.layouts[inputs[0]] if len(y.shape) == len(x.shape) else ()
     cutting.keep(node, node.op if op is None else op, inputs, layout)
+
+
+def dense(cutting: Cutting, node: Node) -> None:
+    """Columns of y of the same columns of w, b and a residual, and of all of x."""
+    x, w, *others = node.inputs
+    cut = cutting.layout(w)[-1]
+    if cut is None:
+        along_last(cutting, node)
+        return
+    layout = (*cutting.whole(len(x.shape) - 1), cut)
+    inputs = [cutting.wholes(x), cutting.bring(w, (None, cut))]
+    inputs += [cutting.bring(tensor, layout[-len(tensor.shape) :]) for tensor in others]
+    cutting.keep(node, node.op, inputs, layout)
 
 
 def along_axis(cutting: Cutting, node: Node) -> None:
@@ -347,8 +362,8 @@ def scalars(cutting: Cutting, node: Node) -> None:
 RULES: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
-        along_axis, along_last, concatenate, custom, elementwise, global_average, global_maximum, layer_normalization,
-        loss_values, normalization, penalty, random_elements, reduction, reshape, scalars, transpose, weighted_mean,
-        whole_inputs, *WINDOW_RULES,
+        along_axis, along_last, concatenate, custom, dense, elementwise, global_average, global_maximum,
+        layer_normalization, loss_values, normalization, penalty, random_elements, reduction, reshape, scalars,
+        transpose, weighted_mean, whole_inputs, *WINDOW_RULES,
     )
 }  # fmt: skip

@@ -44,15 +44,19 @@ def mesh_of(text):
     return names, tuple(map(int, extents))
 
 
-def check(name, mesh, tolerance=1e-10, samples=2, network=None):
-    make = networks.made(name)
+def check(name, mesh, tolerance=1e-10, samples=2, network=None, columns=()):
+    make = networks.made(name) if isinstance(name, str) else name
     arrays = networks.data(make(), samples)
     one = run(make(), arrays)
-    several = run_mesh(make, arrays, *mesh_of(mesh), network=network)
+    several = run_mesh(make, arrays, *mesh_of(mesh), network=network, columns=columns)
     assert abs(sum(rank.loss for rank in several) - one.loss) < tolerance
     scale = max(abs(gradient).max() for gradient in one.gradients)
     for i, gradient in enumerate(one.gradients):
         total = sum(rank.gradients[i] for rank in several)
+        if total.shape != gradient.shape:  # each place of a group has some columns
+            groups = several[0].plan.graph.partition.groups
+            totals = (sum(several[rank].gradients[i] for rank in ranks) for ranks in zip(*groups, strict=True))
+            total = np.concatenate(list(totals), -1)
         np.testing.assert_allclose(total / scale, gradient / scale, rtol=0, atol=tolerance, err_msg=f"gradient {i}")
     for i, state in enumerate(one.state):
         for rank in several:
@@ -60,6 +64,41 @@ def check(name, mesh, tolerance=1e-10, samples=2, network=None):
     for key, value in one.outputs.items():
         np.testing.assert_allclose(whole(several, key), value, rtol=0, atol=tolerance, err_msg=key)
     return several
+
+
+class Tied(layers.Layer):
+    """The transposed kernel of another layer, and its sum."""
+
+    def __init__(self, other, **options):
+        super().__init__(**options)
+        self.other = other
+
+    def call(self, x):
+        return ops.matmul(x, ops.transpose(self.other.kernel)) + ops.sum(self.other.bias)
+
+
+def columns_everywhere():
+    """Columns in front of operators of all kinds; dense layers that are used twice, read by others, and the last."""
+    keras.utils.set_random_seed(3)
+    inputs = keras.Input((6, 8, 3))
+    x = layers.Conv2D(12, 3, padding="same", activation="tanh")(inputs)
+    squeezed = layers.Dense(12, "sigmoid", name="cut_scale")(layers.GlobalAveragePooling2D(keepdims=True)(x))
+    x = layers.Dense(12, "gelu", name="cut_image")(layers.Multiply()([squeezed, x]))
+    x = layers.Flatten()(x)
+    x = layers.Add()([layers.Dense(12, use_bias=False, name="cut_first")(x), layers.Dense(12)(x)])
+    again = layers.Dense(12, "relu", name="cut_again")
+    x = layers.BatchNormalization()(again(layers.Dropout(0.3)(again(x))))
+    x = layers.Concatenate()([x, layers.Reshape((24,))(layers.Reshape((4, 6))(layers.Dense(24, name="cut_wide")(x)))])
+    first = layers.Dense(12, "softmax", name="cut_tied", kernel_regularizer="l2", activity_regularizer="l1")
+    x = layers.Concatenate()([Tied(first)(first(x)), layers.LayerNormalization()(first(x))])
+    x = layers.Permute((2, 1))(layers.Dense(12, name="cut_rows")(layers.Reshape((6, 8))(x)))
+    return networks._compiled(inputs, layers.Dense(12, name="cut_last")(layers.Flatten()(x)), metrics=["accuracy"])
+
+
+@pytest.mark.parametrize("mesh", ["height=2", "model=3", "batch=2,width=2", "height=2,width=2", "height=2,model=2"])
+def test_columns_give_what_whole_layers_give(mesh):
+    several = check(columns_everywhere, mesh, columns=("cut_*",))
+    assert sum(variable.cut is not None for variable in several[0].plan.graph.cut_variables) == 15
 
 
 @pytest.mark.parametrize(("name", "mesh"), FAST)
@@ -240,7 +279,7 @@ def test_a_mesh_axis_that_cuts_nothing_is_refused():
         local(make, "depth=2", 0)
     with pytest.raises(CannotCutError, match=r"an axis 'width' of at least 4"):
         local(make, "width=4", 0)
-    with pytest.raises(ValueError, match="expected axes among batch, depth, height, width, got 'rows'"):
+    with pytest.raises(ValueError, match="expected axes among batch, depth, height, width, model, got 'rows'"):
         Partition(("rows",), (2,), (0, 1), 0)
 
 

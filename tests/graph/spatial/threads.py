@@ -11,8 +11,10 @@ import numpy as np
 from pydtconv import replica, tree
 from pydtconv.distribution.data_parallel.synchronizer import Synchronizer
 from pydtconv.graph import Executor, Memory, build_plan
+from pydtconv.graph.memory.columns import Columns, arrange
 from pydtconv.graph.spatial.partition import Partition
 from pydtconv.trainers.data_adapters.arrays import Batch
+from pydtconv.trainers.dense_columns import put_on
 from pydtconv.trainers.tracing import trace
 
 TIMEOUT = 60
@@ -90,7 +92,7 @@ def plan_of(model, arrays, kind="train", partition=None, targets=True, **options
         traced = trace(model, kind, batch, model._pydt_targets if targets else None)
     finally:
         replica.set_current(None)
-    traced.graph.partition = partition
+    put_on(traced.graph, model, partition)
     return build_plan(traced.graph, **options), traced
 
 
@@ -98,6 +100,8 @@ def run(model, arrays, kind="train", partition=None, wires=None, offset=0, total
     """One rank's results of a step; `arrays` are those of its samples."""
     with lock or threading.Lock():  # tracing looks at the active replica
         plan, traced = plan_of(model, arrays, kind, partition, **options)
+    if partition is not None:
+        arrange(plan.graph, Columns(partition.index, len(partition.group), None))
     memory = Memory()
     memory.state.seed = 5
     size = len(tree.flatten(arrays[0])[0])
@@ -127,12 +131,13 @@ def run(model, arrays, kind="train", partition=None, wires=None, offset=0, total
     return Result(found, plan, gradients, state)
 
 
-def run_mesh(make, arrays, names, shape, kind="train", network=None, **options):
+def run_mesh(make, arrays, names, shape, kind="train", network=None, columns=(), **options):
     """The results of all ranks of a mesh; make() gives a model, the same each time."""
     ranks = tuple(range(int(np.prod(shape))))
     wires = Wires(len(ranks))
     results, errors = [None] * len(ranks), []
-    partitions = [Partition(tuple(names), tuple(shape), ranks, rank, network=network) for rank in ranks]
+    given = {"network": network, "columns": columns}
+    partitions = [Partition(tuple(names), tuple(shape), ranks, rank, **given) for rank in ranks]
     count = len(tree.flatten(arrays[0])[0])
     models = [make() for _ in ranks]
     for model in models[1:]:
