@@ -8,6 +8,8 @@ thread each.  By default the plans of ranks are made here, and nothing runs.  Wi
   began, without the weights.  What ranks share counts for each by its part (the proportional set size).  Over what the
   plans say: of all ranks together.
 
+A mesh such as height=2/fc1,fc2 also cuts the columns of these dense layers, in ranks with weights of their own.
+
 --detail shows what the plans are the sums of, and what the arena has at its peak.  A CSV file goes to
 benchmarks/results/.
 """
@@ -42,9 +44,13 @@ COLUMNS = ("network", "pixels", "batch", "mesh", "predicted MiB", "over one", "m
 
 
 def parsed(mesh: str) -> dict[str, int]:
-    return (
-        {} if mesh == ALONE else {name: int(extent) for name, extent in (part.split("=") for part in mesh.split(","))}
-    )
+    parts = [] if mesh == ALONE else mesh.partition("/")[0].split(",")
+    return {name: int(extent) for name, extent in (part.split("=") for part in parts)}
+
+
+def columns(mesh: str) -> list[str]:
+    """The dense layers whose columns are cut."""
+    return [name for name in mesh.partition("/")[2].split(",") if name]
 
 
 def convolutional() -> list[str]:
@@ -60,7 +66,7 @@ def planned(case: Case, mesh: str) -> dict[str, float]:
 
     config.set_num_threads(1)
     model, shape = compiled(case), parsed(mesh)
-    with as_rank(shape, math.prod(shape.values()) // 2, one_host=bool(shape)):
+    with as_rank(shape, math.prod(shape.values()) // 2, bool(shape), columns(mesh)):
         plan = model.plan(-(-case.batch // shape.get("batch", 1)))
     peak = plan.peak_step()
     found = {f"arena: {kind}": 0.0 for kind in ("input", "activation", "gradient", "workspace", "saved", "recomputed")}
@@ -77,7 +83,7 @@ def predicted(case: Case, meshes: list[str]) -> dict[str, float]:
 
     config.set_num_threads(1)
     model = compiled(case)
-    return {mesh: peak_bytes(model, parsed(mesh), case.batch, one_host=mesh != ALONE) / MIB for mesh in meshes}
+    return {mesh: peak_bytes(model, parsed(mesh), case.batch, mesh != ALONE, columns(mesh)) / MIB for mesh in meshes}
 
 
 def trained(case: Case, mesh: str) -> list[dict[str, float]]:
@@ -87,7 +93,7 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
     shape = parsed(mesh)
     if shape:
         devices = distribution.DeviceMesh(list(shape.values()), list(shape))
-        distribution.set_distribution(distribution.SpatialParallel(devices))
+        distribution.set_distribution(distribution.SpatialParallel(devices, columns=columns(mesh)))
     model = compiled(case)
     x, y = batch_of(case, model)
     weights = sum(variable.value.nbytes for variable in model.variables) / MIB

@@ -62,6 +62,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="AXIS=N,...",
         help="predict these meshes, which cut images over ranks, instead: time and memory of a rank; with --model",
     )
+    processes.add_columns(parser)
     parser.add_argument(
         "--ranks-per-host",
         type=int,
@@ -84,7 +85,7 @@ def run(args: Any) -> int:
         return run_neighbour(args)
     if args.mesh is not None:
         return run_meshes(args)
-    networks.refuse(args, ("memory_limit",), "without --mesh, of whose ranks it is")
+    networks.refuse(args, ("memory_limit", "columns"), "without --mesh, of whose ranks it is")
     if args.profile is not None:
         shape = ("image_size", "channels", "classes", "variant", "dtype", "matmul_precision")
         networks.refuse(args, (*shape, "threads", "steps"), "with --profile, whose steps have been timed")
@@ -144,7 +145,9 @@ def run_meshes(args: Any) -> int:
         whole = model._pydt_training.plan
         one = OneRank.of(whole, profile)
         found = [
-            predict_mesh(model, mesh, images, one, network, math.prod(mesh.values()) <= args.ranks_per_host)
+            predict_mesh(
+                model, mesh, images, one, network, math.prod(mesh.values()) <= args.ranks_per_host, args.columns or ()
+            )
             for mesh in args.mesh
         ]
         alone_bytes = peak_bytes(model, {}, images)

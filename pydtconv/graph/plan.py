@@ -89,6 +89,12 @@ class Plan:
         return sum(tensor.spec.nbytes for tensor in self.gradient_order)
 
     @property
+    def column_bytes(self) -> int:
+        """Of these, the bytes of variables of which this process has some columns."""
+        cut = set(self.graph.cut_variables)
+        return sum(tensor.spec.nbytes for tensor in self.gradient_order if tensor.variable in cut)
+
+    @property
     def gradient_bytes(self) -> int:
         """Bytes of the flat array of gradients; where they are applied one by one, within the arena, of those that wait
         for others'.

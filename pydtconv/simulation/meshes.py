@@ -111,45 +111,61 @@ class OneRank:
 
 
 def predict_mesh(
-    model: Any, mesh: Mapping[str, int], images: int, one: OneRank, network: Network, one_host: bool = False
+    model: Any,
+    mesh: Mapping[str, int],
+    images: int,
+    one: OneRank,
+    network: Network,
+    one_host: bool = False,
+    columns: Sequence[str] = (),
 ) -> MeshPrediction:
     """A training step of so many images in all.  one: of one rank with all of them.  one_host: see `peak_bytes`.
 
-    Raises ValueError for a mesh that cannot cut the model's images, or has more ranks along "batch" than images.
+    columns: names of dense layers, as in `distribution.SpatialParallel`.
+
+    Raises ValueError for a mesh that cannot cut the model's images or columns, or has more ranks along "batch" than
+    images.
     """
     ranks = math.prod(mesh.values())
     if mesh.get("batch", 1) > images:
         raise ValueError(f"mesh: expected at most {images} ranks along batch, for as many images, got {mesh['batch']}")
-    found = []
-    for plan in _plans(model, mesh, images):
+    found, plans = [], list(_plans(model, mesh, images, columns=columns))
+    for plan in plans:
         computing, exchange = _rank(plan, one, network, ranks)
         found.append((computing + one.outside_of(plan), exchange))
     compute, exchange = max(found, key=sum)
-    reduction = allreduce(one.plan.trainable_bytes, ranks, network)
+    cut = plans[0].column_bytes
+    reduction = allreduce(plans[0].trainable_bytes - cut, ranks, network)
+    reduction += allreduce(cut, mesh.get("batch", 1), network)
     name = ",".join(f"{axis}={extent}" for axis, extent in mesh.items())
     sharing = SHARING + _SHARED * allreduce(64.0, ranks, network) if ranks > 1 else 0.0
-    nbytes = peak_bytes(model, mesh, images, one_host)
+    nbytes = peak_bytes(model, mesh, images, one_host, columns)
     return MeshPrediction(name, ranks, compute + sharing, exchange, reduction, nbytes)
 
 
-def peak_bytes(model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False) -> int:
+def peak_bytes(
+    model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False, columns: Sequence[str] = ()
+) -> int:
     """The largest predicted peak of a rank, in a training step of so many images in all.
 
-    one_host: whether all ranks run on one host, where they have one copy of weights and optimizer slots.
+    one_host: whether all ranks run on one host, where they have one copy of weights and optimizer slots, unless they
+    share columns.
     """
     memory = model._pydt_training.memory
     kept, memory.keeps_gradients = memory.keeps_gradients, False
     try:
-        return max(plan.peak_bytes for plan in _plans(model, mesh, images, one_host))
+        return max(plan.peak_bytes for plan in _plans(model, mesh, images, one_host, columns))
     finally:
         memory.keeps_gradients = kept
 
 
-def _plans(model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False) -> Iterator[Plan]:
+def _plans(
+    model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False, columns: Sequence[str] = ()
+) -> Iterator[Plan]:
     """Those of the first rank, of one in the middle, and of the last one."""
     ranks = math.prod(mesh.values())
     for rank in sorted({0, ranks // 2, ranks - 1}):
-        with as_rank(mesh, rank, one_host):
+        with as_rank(mesh, rank, one_host, columns):
             yield model.plan(-(-images // mesh.get("batch", 1)))
 
 
@@ -160,12 +176,13 @@ def fastest(predictions: Sequence[MeshPrediction], limit: int | None = None) -> 
 
 
 @contextmanager
-def as_rank(mesh: Mapping[str, int], rank: int, one_host: bool = False) -> Any:
-    """While plans are made as in this rank of a mesh.  one_host: see `peak_bytes`."""
-    ranks = math.prod(mesh.values())
+def as_rank(mesh: Mapping[str, int], rank: int, one_host: bool = False, columns: Sequence[str] = ()) -> Any:
+    """While plans are made as in this rank of a mesh.  one_host: see `peak_bytes`.  columns: see `predict_mesh`."""
+    ranks, one_host = math.prod(mesh.values()), one_host and not columns
     given: dict[str, Any] = {"sharers": ranks} if one_host else {}
     if ranks > 1:
-        given["partition"] = Partition(tuple(mesh), tuple(mesh.values()), tuple(range(ranks)), rank)
+        every = tuple(range(ranks))
+        given["partition"] = Partition(tuple(mesh), tuple(mesh.values()), every, rank, columns=tuple(columns))
     with replica.one_of(ranks, rank=rank, reads_gradients=ranks > 1 and not one_host, **given):
         yield
 

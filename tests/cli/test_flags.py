@@ -21,7 +21,7 @@ ELSEWHERE = {
     ("doctor", "--mesh"), ("doctor", "--quick"), ("simulate", "--neighbour"),
     *(("run", flag) for flag in ("--bucket-size", "--blocking", "--no-shared-memory", "--wire", "--shard")),
     ("run", "--check-gradients"),
-    ("run", "--mesh"), ("run", "--network"), ("run", "-m"),
+    ("run", "--mesh"), ("run", "--network"), ("run", "--columns"), ("run", "-m"),
     *(("launch", f"--{flag}") for flag in ("ranks", "hosts", "restarts", "min-ranks", "backoff", "launcher")),
 }  # fmt: skip
 #: arguments of each command that the flags below are added to
@@ -42,6 +42,7 @@ SHAPE = {"--image-size": ["12"], "--channels": ["1"], "--classes": ["7"]}
 ON_RANKS = {
     "--mesh": (["--mesh", "batch=2"], "expected mpiexec -n 2"),
     "--network": (["--network", "1Gbps:1us"], "expected --mesh too"),
+    "--columns": (["--columns", "fc*"], "expected --mesh too"),
 }
 REDUCTION = {
     "--bucket-size": (["--no-distribution", "--bucket-size", "2"], NOTHING),
@@ -101,6 +102,7 @@ FLAGS = {
         "--bucket-size": ["1"], "--algorithm": ["ring"], "--threads": ["1"], "--steps": ["2"],
         "--mesh": (["--mesh", "batch=2"], NOTHING), "--ranks-per-host": ["2"],
         "--memory-limit": (["--memory-limit", "1"], NOTHING), "--picture": ["other.png"],
+        "--columns": (["--columns", "fc*"], NOTHING),
         "--no-sync-batchnorm": (["--no-sync-batchnorm"], NOTHING),
     },
     "models": {"--batch-size": ["2"], "--image-size": ["8"], "--classes": ["7"]},
@@ -311,6 +313,7 @@ WRONG = {
     "--save-every": ("1", "--save-every: expected --checkpoint"),
     "--resume": (None, "--resume: expected --checkpoint"),
     "--mesh": ("batch=2", "--mesh.*: expected |with --mesh"),
+    "--columns": ("fc1,,fc2", "--columns: expected names of dense layers with commas between them, got 'fc1,,fc2'"),
     "--network": ("fast", "--network.*: |network: "),
     "--algorithm": ("tree", "--algorithm: unknown algorithm 'tree'"),
     "--ranks": ("4,2", "--ranks: expected (growing numbers|an integer)"),

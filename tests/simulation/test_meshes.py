@@ -9,7 +9,7 @@ from pydtconv.profiling import Profile
 from pydtconv.profiling.profile import Timing
 from pydtconv.simulation import Network
 from pydtconv.simulation.collectives import SUMMING
-from pydtconv.simulation.meshes import SHARING, MeshPrediction, OneRank, fastest, peak_bytes, predict_mesh
+from pydtconv.simulation.meshes import SHARING, MeshPrediction, OneRank, as_rank, fastest, peak_bytes, predict_mesh
 
 
 def network(size=256):
@@ -57,6 +57,24 @@ def test_ranks_of_one_host_have_one_copy_of_the_weights():
     assert model.plan(2).peak_bytes > alone == peak_bytes(model, {}, 2)
     assert 3.9 * weights < far < 4.3 * weights
     assert 1.4 * weights < near < 1.8 * weights < alone
+
+
+def test_columns_of_dense_layers_are_not_summed():
+    model = keras.Sequential([keras.Input((32, 32, 8)), layers.Conv2D(8, 3), layers.Dense(2000, name="wide")])
+    model.compile(keras.optimizers.Adam(), "mse")
+    one, link = OneRank.by_cost_model(model.plan(2)), Network(alpha=0.0, beta=1e-6)
+    whole, cut, both = (
+        predict_mesh(model, mesh, 2, one, link, columns=names)
+        for mesh, names in (({"height": 2}, ()), ({"height": 2}, ["wide"]), ({"batch": 2, "model": 2}, ["wide"]))
+    )
+    weights, columns = one.plan.trainable_bytes, 4 * 9 * 2000
+    assert whole.reduction - cut.reduction == pytest.approx(columns * 1e-6, rel=0.01)
+    with as_rank({"model": 2}, 1, one_host=True, columns=["w*"]):
+        plan = model.plan(2)
+    assert (plan.trainable_bytes, plan.column_bytes, plan.sharers) == (weights - columns / 2, columns / 2, 1)
+    assert both.reduction == pytest.approx(cut.reduction * 1.5 + columns / 2 * 1e-6, rel=0.01)
+    with pytest.raises(ValueError, match=r"'wild': expected one of the model's Dense layers \(wide\), got no layer"):
+        peak_bytes(model, {"height": 2}, 2, columns=["wild"])
 
 
 def profile_of(model, seconds, images=1):
