@@ -3,7 +3,8 @@
 The peer is NumPy's BLAS, or PyTorch, which alone has bfloat16.  Both sides run in turns, each turn in a process of its
 own, and the median counts.  NumPy's BLAS reads its number of threads at import, and its kernel where OPENBLAS_CORETYPE
 forces one, which is taken out here.  --cpu-time measures the CPU time of one thread, for a machine that others use at
-the same time.  --ways measures instead which loops threads may divide (see gemm_ways.py).
+the same time.  --ways measures instead which loops threads may divide (see gemm_ways.py), --algorithms Strassen's
+algorithm beside the classic product (gemm_strassen.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import gemm_ways, report
+from benchmarks import gemm_strassen, gemm_ways, report
 from benchmarks.timing import medians
 
 ROUNDS = 3
@@ -155,6 +156,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each shape (default: 1)")
     parser.add_argument("--cpu-time", action="store_true", help="CPU time instead of the wall's; one thread")
     parser.add_argument("--ways", action="store_true", help="which loops threads divide, instead; float32 and float64")
+    parser.add_argument(
+        "--algorithms", nargs="+", choices=list(gemm_strassen.ALGORITHMS), help="compares these instead of a peer"
+    )
     parser.add_argument("--kernels-only", action="store_true", help="only the micro-kernels")
     parser.add_argument("--shape", action="append", help="a part of a shape's name; may be repeated (default: all)")
     parser.add_argument("--name", help="of the files in benchmarks/results/ (default: gemm, or gemm_bfloat16)")
@@ -165,16 +169,16 @@ def main() -> None:
         return
     if "bfloat16" in options.dtypes and options.peer != "torch":
         parser.error("--dtype bfloat16: expected --peer torch, as NumPy's BLAS has no bfloat16")
+    known = gemm_strassen.SHAPES if options.algorithms else SQUARE + CONVOLUTIONS
     name = options.name or ("gemm_bfloat16" if options.dtypes == ["bfloat16"] else "gemm")
-    shapes = [
-        shape
-        for shape in SQUARE + CONVOLUTIONS
-        if not options.shape or any(part in str(shape[0]) for part in options.shape)
-    ]
+    shapes = [shape for shape in known if not options.shape or any(part in str(shape[0]) for part in options.shape)]
     if not shapes:
-        parser.error(f"--shape: expected a part of one of {', '.join(str(row[0]) for row in SQUARE + CONVOLUTIONS)}")
+        parser.error(f"--shape: expected a part of one of {', '.join(str(row[0]) for row in known)}")
+    reals = [dtype for dtype in options.dtypes if dtype != "bfloat16"]
+    if options.algorithms:
+        gemm_strassen.run(options.algorithms, reals, options.threads, shapes, options.seconds)
+        return
     if options.ways:
-        reals = [dtype for dtype in options.dtypes if dtype != "bfloat16"]
         gemm_ways.run(reals, options.threads, shapes, options.seconds)
         return
     kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]

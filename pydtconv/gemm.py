@@ -64,6 +64,14 @@ def _check_ways(ways: Any, mixed: bool) -> None:
         raise ValueError(f"gemm: ways are of float32 and float64, got bfloat16 and {ways!r}")
 
 
+def _check_strassen(levels: Any, ways: Any, mixed: bool) -> None:
+    if not isinstance(levels, (int, np.integer)) or isinstance(levels, bool) or not 0 <= levels <= 2:
+        raise ValueError(f"gemm: strassen must be 0, 1 or 2 levels, got {levels!r}")
+    if levels and (mixed or ways is not None):
+        got = "bfloat16" if mixed else f"ways {ways!r}"
+        raise ValueError(f"gemm: strassen is of float32 and float64 without ways, got {got}")
+
+
 def set_ways(ways: tuple[int, int, int, int] | None) -> None:
     """Threads of the loops jc, ic, jr and ir for all products of a plan whose threads are as many; None: by sizes.
 
@@ -108,6 +116,7 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
     ways: tuple[int, int, int, int] | None = None,
+    strassen: int = 0,
 ) -> NDArray:
     """out = alpha * a @ b + beta * out.
 
@@ -124,9 +133,13 @@ def gemm(
     transposed product is computed, and its loops are meant.  Results are the same bits, but where one matrix is thin:
     without ways that is another method.
 
+    strassen: levels of Strassen's algorithm, 0 to 2.  Each takes 7 products of quarters of a and b instead of 8, with
+    larger rounding errors, and is faster where the matrices are large.  Sums of quarters are made while they are packed
+    (J. Huang, T. Smith, G. Henry, R. van de Geijn, "Strassen's Algorithm Reloaded", SC 2016).
+
     Raises TypeError for another dtype, ValueError for shapes that do not fit, an out that is read-only, has no
     contiguous rows or columns, or shares memory with a or b, and for ways that are not four numbers of 1 or more, of
-    too many threads, or of bfloat16.
+    too many threads, or of bfloat16; for other levels of Strassen's algorithm, and for ways or bfloat16 with them.
     """
     a, b = _operand("a", a, transpose_a), _operand("b", b, transpose_b)
     dtypes = {a.dtype.name, b.dtype.name}
@@ -135,6 +148,7 @@ def gemm(
         raise TypeError(f"gemm: a and b must have the same dtype, got {a.dtype} and {b.dtype}")
     if ways is not None:
         _check_ways(ways, mixed)
+    _check_strassen(strassen, ways, mixed)
     (m, k), (k_b, n) = a.shape, b.shape
     if k != k_b:
         raise ValueError(f"gemm: the inner sizes of a and b must agree, got a {(m, k)} and b {(k_b, n)}")
@@ -164,10 +178,13 @@ def gemm(
         multiply_mixed(a, b, c, alpha, beta)
         return out
     with config.hold_num_threads():
-        space = _workspace(_gemm.workspace_bytes(c.shape[0], c.shape[1], k, a.dtype.name, ways))
-        if ways is None:
-            run = _gemm.bind_gemm(a, b, c, alpha, beta, space)
+        sizes, dtype = (*c.shape, k), a.dtype.name
+        if strassen:
+            space = _workspace(_gemm.strassen_workspace_bytes(*sizes, strassen, dtype))
+            run = _gemm.bind_gemm_strassen(a, b, c, alpha, beta, strassen, space)
         else:
-            run = _gemm.bind_gemm_in_ways(a, b, c, alpha, beta, ways, space)
+            space = _workspace(_gemm.workspace_bytes(*sizes, dtype, ways))
+            ahead = () if ways is None else (ways,)
+            run = (_gemm.bind_gemm if ways is None else _gemm.bind_gemm_in_ways)(a, b, c, alpha, beta, *ahead, space)
         ukr.check(run(), "gemm")
     return out

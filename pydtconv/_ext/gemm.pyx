@@ -33,6 +33,10 @@ cdef extern from "dtconv_gemm_ways.h" nogil:
     size_t dtconv_gemm_workspace_in_ways(dtconv_dtype, int64_t m, int64_t n, int64_t k, const int *ways)
     int dtconv_gemm_strided_in_ways(...)
 
+cdef extern from "dtconv_strassen.h" nogil:
+    size_t dtconv_gemm_strassen_workspace(dtconv_dtype, int64_t m, int64_t n, int64_t k, int levels)
+    int dtconv_gemm_strided_strassen(...)
+
 
 def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype, ways=None) -> int:
     """Bytes of workspace of gemm for sizes m, n, k and the threads now set, or these ways."""
@@ -71,6 +75,29 @@ def bind_gemm_in_ways(a, b, out, double alpha, double beta, ways, workspace) -> 
             status = dtconv_gemm_strided_in_ways(
                 dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
                 right.row_step, right.column_step, result.data, result.row_step, alpha, beta, each, space.data,
+                space.size)
+        return status
+
+    return holding(run, (a, b, out, workspace))
+
+
+def strassen_workspace_bytes(int64_t m, int64_t n, int64_t k, int levels, str dtype) -> int:
+    """The same of Strassen's algorithm."""
+    return dtconv_gemm_strassen_workspace(dtype_of(dtype), m, n, k, levels)
+
+
+def bind_gemm_strassen(a, b, out, double alpha, double beta, int levels, workspace) -> object:
+    """The same as bind_gemm, by so many levels of Strassen's algorithm."""
+    cdef dtconv_dtype dtype = dtype_in(out)
+    cdef strided left = strided_in(a, dtype), right = strided_in(b, dtype), result = strided_in(out, dtype)
+    cdef scratch space = scratch_in(workspace)
+
+    def run() -> int:
+        cdef int status
+        with nogil:
+            status = dtconv_gemm_strided_strassen(
+                dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
+                right.row_step, right.column_step, result.data, result.row_step, alpha, beta, levels, space.data,
                 space.size)
         return status
 
