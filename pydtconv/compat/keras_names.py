@@ -130,11 +130,14 @@ def submodules(fullname: str) -> tuple[str, ...]:
     name = target_name(fullname)
     if name is None:
         return tensorflow_names.submodules(fullname)
+    if old_modules.is_gone(name):
+        return ()
     if name == "pydtconv":
         return tuple(module for module in PUBLIC if importlib.util.find_spec(f"pydtconv.{module}"))
     target = importlib.import_module(name)
     candidates = [*getattr(target, "__all__", ()), *NESTED.get(name, ())]
-    return tuple(item for item in candidates if isinstance(getattr(target, item, None), ModuleType))
+    found = (item for item in candidates if isinstance(getattr(target, item, None), ModuleType))
+    return (*found, *old_modules.GONE.get(name, ()))
 
 
 def _missing(module: str, name: str, names: list[str]) -> str:
@@ -176,7 +179,7 @@ class Finder(MetaPathFinder, Loader):
         if name is None:
             return Alias(spec.name, None, tensorflow_names.table(spec.name))
         names = {**old_modules.names(name), **table(name), **old_modules.moved(spec.name)}
-        return Alias(spec.name, importlib.import_module(name), names)
+        return Alias(spec.name, None if old_modules.is_gone(name) else importlib.import_module(name), names)
 
     def exec_module(self, module: ModuleType) -> None:
         """An alias has nothing to execute."""

@@ -6,6 +6,7 @@ the new arguments.  A function raises where a meaning cannot be kept.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -216,6 +217,16 @@ def translated(where: str, rows: Rows, kwargs: dict[str, Any], *taken: str) -> d
             noticed.once(names[0], f"{where}: {', '.join(names)} is an old argument, which means nothing here")
         kwargs.update(new)
     return kwargs
+
+
+def taking(function: Callable[..., Any], rows: Rows) -> Callable[..., Any]:
+    """The function, which takes old arguments, too."""
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **translated(function.__name__, rows, kwargs))
+
+    return renamed
 
 
 def _of_sizes(args: tuple[Any, ...], kwargs: dict[str, Any], count: int) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -16,7 +15,7 @@ from pydtconv import config, ops, saving
 from pydtconv.callbacks import Callback
 from pydtconv.compat import patches
 from pydtconv.compat.keras2 import noticed
-from pydtconv.compat.keras2.arguments import refused, translated
+from pydtconv.compat.keras2.arguments import refused, taking
 from pydtconv.initializers import Ones, RandomNormal, RandomUniform, Zeros
 from pydtconv.layers import Input, InputLayer, InputSpec, Layer
 from pydtconv.models.model import Model
@@ -196,17 +195,11 @@ def imagenet_utils() -> dict[str, Any]:
 def ops_image() -> dict[str, Any]:
     """Functions of `keras.ops.image` whose first argument was image."""
 
-    def taking(name: str) -> Any:
+    def renamed(name: str) -> Any:
         function = getattr(ops.image, name)
-        first = next(iter(inspect.signature(function).parameters))
+        return taking(function, {"image": next(iter(inspect.signature(function).parameters))})
 
-        @functools.wraps(function)
-        def renamed(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **translated(name, {"image": first}, kwargs))
-
-        return renamed
-
-    return {name: taking(name) for name in ("affine_transform", "extract_patches", "resize", "rgb_to_grayscale")}
+    return {name: renamed(name) for name in ("affine_transform", "extract_patches", "resize", "rgb_to_grayscale")}
 
 
 # -- functions and strings ---------------------------------------------------------------------------------------------

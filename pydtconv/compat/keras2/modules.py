@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydtconv.compat.keras2 import extra, files, images, merging, sequences
+from pydtconv.compat.keras2 import extra, files, images, merging, sequences, texts
 
 #: old modules in `keras`, by the module that has their names now
 MODULES: dict[str, tuple[str, ...]] = {
@@ -122,6 +122,8 @@ def present(fullname: str) -> str | None:
     return None if name == fullname else name
 
 
+#: modules that are not in pydtconv, by the one that they were in: all their names are in NAMES
+GONE: dict[str, tuple[str, ...]] = {"pydtconv.preprocessing": ("text",)}
 #: names that a module of Keras had, by the module of pydtconv
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "pydtconv.layers": lambda: {**merging.table(), **extra.layers()},
@@ -130,6 +132,7 @@ NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "pydtconv.ops.image": extra.ops_image,
     "pydtconv.preprocessing.image": images.table,
     "pydtconv.preprocessing.sequence": sequences.table,
+    "pydtconv.preprocessing.text": texts.table,
     "pydtconv.regularizers": extra.regularizers,
     "pydtconv.constraints": extra.constraints,
     "pydtconv.initializers": extra.initializers,
@@ -139,6 +142,12 @@ NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "pydtconv.callbacks": extra.callbacks,
     "pydtconv.applications.imagenet_utils": extra.imagenet_utils,
 }
+
+
+def is_gone(module: str) -> bool:
+    """Whether pydtconv has no such module, but Keras had it."""
+    parent, _, name = module.rpartition(".")
+    return name in GONE.get(parent, ())
 
 
 def names(module: str) -> dict[str, Any]:
