@@ -8,6 +8,19 @@ from pydtconv import layers
 from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.keras2.arguments import LAYERS, SIZES, old_sizes, translated
 
+
+class _Merge(layers.Layer):
+    """What a class of a script that has `_merge_function(inputs)` is made of."""
+
+    def call(self, inputs: Any) -> Any:
+        if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:
+            raise ValueError(f"{type(self).__name__}: expected a list of two tensors or more, got {inputs!r}")
+        return self._merge_function(list(inputs))
+
+    def _merge_function(self, inputs: list[Any]) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}: expected a method _merge_function(inputs)")
+
+
 _MODES = {
     "sum": layers.Add, "mul": layers.Multiply, "ave": layers.Average, "max": layers.Maximum,
 }  # fmt: skip

@@ -158,5 +158,5 @@ def names(module: str) -> dict[str, Any]:
 def moved(fullname: str) -> dict[str, Any]:
     """Names of an old module that are in several modules now, and what its call was where it was a function."""
     if fullname.endswith("layers.merge"):
-        return {"__call__": merging.merge}
+        return {"__call__": merging.merge, "_Merge": merging._Merge}
     return extra.engine() if "engine" in fullname.split(".") else {}

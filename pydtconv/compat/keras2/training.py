@@ -20,6 +20,8 @@ from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.models.model import Model
 from pydtconv.models.sequential import Sequential
+from pydtconv.trainers.data_adapters.arrays import class_weights as of_classes
+from pydtconv.trainers.data_adapters.arrays import to_arrays
 from pydtconv.trainers.trainer import Trainer
 
 #: arguments of queues and workers, which change no result
@@ -28,14 +30,9 @@ _QUEUES: Rows = dict.fromkeys(
 )
 
 
-def class_weights(value: Any) -> dict[str, Any]:
-    """Keras 1 and 2 passed over anything but a dict."""
-    return {} if isinstance(value, str) else {"class_weight": value}
-
-
 ROWS: dict[str, Rows] = {
     "fit": {
-        "nb_epoch": "epochs", "class_weight": class_weights, **_QUEUES,
+        "nb_epoch": "epochs", **_QUEUES,
     },
     "compile": {
         "sample_weight_mode": only(None, "temporal"), "target_tensors": only(None), "class_mode": dropped,
@@ -190,30 +187,54 @@ def _set(states: Any) -> None:
 
 def _fit(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     kwargs = whole(translated("fit", ROWS["fit"], kwargs))
-    given = inspect.signature(original).bind_partial(self, *args, **kwargs).arguments
-    show_validation(given.get("callbacks"), given.get("validation_data"))
+    call = inspect.signature(original).bind_partial(self, *args, **kwargs)
+    show_validation(call.arguments.get("callbacks"), call.arguments.get("validation_data"))
+    _weigh(self, call.arguments)
     with as_compiled(self):
-        return original(self, *args, **kwargs)
+        return original(*call.args, **call.kwargs)
 
 
 def _train(
     original: Any, self: Any, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **kwargs: Any
 ) -> Any:
-    if isinstance(class_weight, (list, tuple)):
-        noticed.once("class_weight", "train_on_batch: class_weight of several outputs is old: write sample_weight")
-        sample_weight, class_weight = _of_samples(y, class_weight), None
+    given = {"y": y, "sample_weight": sample_weight, "class_weight": class_weight}
+    _weigh(self, given)
     with as_compiled(self):
-        return original(self, x, y, sample_weight, class_weight, **kwargs)
+        return original(self, x, **given, **kwargs)
 
 
-def _of_samples(y: Any, weights: Any) -> list[np.ndarray]:
-    """Weights of the classes of each output as weights of its samples."""
-    found = []
-    for targets, each in zip(y, weights, strict=True):
-        labels = np.asarray(targets)
-        labels = labels.argmax(-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(-1)
-        found.append(np.array([1.0 if each is None else each[int(label)] for label in labels], "float32"))
-    return found
+def _weigh(model: Any, given: dict[str, Any]) -> None:
+    """Puts weights of classes as Keras 3 takes them: old ones are a list, or a dict by names, of those of each output.
+
+    Of one output, all but a dict is passed over.  Raises ValueError where there are not as many as outputs.
+    """
+    weights, names = given.get("class_weight"), model.output_names if model._pydt_network is not None else [None]
+    if weights is None:
+        return
+    if isinstance(weights, dict):
+        each = [weights.get(name) for name in names] if any(name in weights for name in names) else [weights]
+    else:
+        each = list(weights) if isinstance(weights, (list, tuple)) else [weights]
+    if len(names) == 1:
+        if len(each) != 1 or not isinstance(each[0], dict):
+            noticed.once(
+                "class_weight",
+                f"class_weight: expected a dict by the classes' numbers, got {type(weights).__name__}: it is passed "
+                "over, as in Keras 2",
+            )
+            each = [None]
+        given["class_weight"] = each[0]
+    elif each[0] is not weights:
+        noticed.once("class_weight", "class_weight of several outputs is old: write sample_weight")
+        if len(each) != len(names) or given.get("y") is None or given.get("sample_weight") is not None:
+            raise ValueError(
+                f"class_weight: expected one for each of {len(names)} outputs, arrays y and no sample_weight, got "
+                f"{len(each)}, {type(given.get('y')).__name__} and {type(given.get('sample_weight')).__name__}"
+            )
+        targets = [given["y"][name] for name in names] if isinstance(given["y"], dict) else given["y"]
+        pairs = zip(to_arrays("y", list(targets)), each, strict=True)
+        given["sample_weight"] = [of_classes(y, weight or {}) for y, weight in pairs]
+        given["class_weight"] = None
 
 
 def _counting(name: str) -> Callable[..., Any]:

@@ -163,6 +163,23 @@ def test_merge_has_its_modes(tf):
         Merge([1, 2], mode="sum")
 
 
+def test_classes_with_a_merge_function_merge(tf):
+    from keras.layers.merge import _Merge
+
+    class Between(_Merge):
+        def _merge_function(self, inputs):
+            return 0.25 * inputs[0] + 0.75 * inputs[1]
+
+    a, b = np.random.default_rng(0).random((2, 3, 4)).astype("float32")
+    xs = [layers.Input((4,)), layers.Input((4,))]
+    found = tf.keras.Model(xs, Between()(xs)).predict([a, b], verbose=0)
+    np.testing.assert_allclose(found, 0.25 * a + 0.75 * b, rtol=1e-6)
+    with pytest.raises(ValueError, match="list of two tensors"):
+        Between()(xs[0])
+    with pytest.raises(NotImplementedError, match="_merge_function"):
+        _Merge()(xs)
+
+
 def test_a_reduction_auto_is_the_mean(tf):
     from keras import losses
 

@@ -53,12 +53,3 @@ def test_classes_and_shapes():
     assert extra.obtain_input_shape(None, 32, 8, require_flatten=False) == (None, None, 3)
     with pytest.raises(ValueError, match="expected 8 or more"):
         extra.obtain_input_shape((4, 4, 3), 32, 8)
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_class_weights_of_several_outputs(tf):
-    from pydtconv.compat.keras2.training import _of_samples
-
-    found = _of_samples([[[1], [0]], [[0, 0, 1], [1, 0, 0]]], [{0: 2, 1: 3}, {0: 5, 1: 6, 2: 7}])
-    np.testing.assert_array_equal(found, [[3, 2], [7, 5]])
-    assert extra.multi_gpu_model(3, gpus=2) == 3

@@ -82,6 +82,43 @@ def test_fit_and_compile_take_old_arguments(tf):
         found.compile("sgd", "mse", sample_weight_mode="spatial")
 
 
+#: weights of classes as Keras 2 took them, by the number of outputs, and those of the samples; None: ones
+CLASS_WEIGHTS = {
+    "dict": (1, {0: 2.0, 1: 3.0}, [1]), "list": (1, [{0: 2.0, 1: 3.0}], [1]), "name": (1, {"a": {0: 2.0, 1: 3.0}}, [1]),
+    "auto": (1, "auto", None), "array": (1, np.array([2.0, 3.0]), None), "too many": (1, [{0: 2.0}, {0: 3.0}], None),
+    "list of two": (2, [{0: 2.0, 1: 3.0}, {1: 5.0}], [1, 2]), "one of two": (2, (None, {1: 5.0}), [0, 2]),
+    "names of two": (2, {"b": {1: 5.0}}, [0, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CLASS_WEIGHTS)
+def test_class_weights_in_every_form_are_weights_of_samples(tf, kind):
+    outputs, given, expected = CLASS_WEIGHTS[kind]
+    labels = np.arange(20) % 2
+    tables = [np.ones(20), np.where(labels, 3.0, 2.0), np.where(labels, 5.0, 1.0)]
+    x = tf.keras.Input((3,))
+    heads = [layers.Dense(2, name=name, activation="softmax")(x) for name in "ab"[:outputs]]
+    model = tf.keras.Model(x, heads)
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    first = model.get_weights()
+    y = [labels] * outputs if outputs > 1 else labels
+
+    def trained(method, **kwargs):
+        model.set_weights(first)
+        getattr(model, method)(X, y, **kwargs)
+        return model.get_weights()
+
+    weights = None if expected is None else [tables[i] for i in expected]
+    weights = weights[0] if weights and outputs == 1 else weights
+    for method, settings in ("fit", {"verbose": 0, "batch_size": 20}), ("train_on_batch", {}):
+        found = trained(method, class_weight=given, **settings)
+        np.testing.assert_allclose(found[0], trained(method, sample_weight=weights, **settings)[0], rtol=1e-5)
+    if outputs == 2:
+        for wrong in [{0: 1.0}], {"a": {}, "b": {}}:
+            with pytest.raises(ValueError, match="one for each of 2 outputs, arrays y"):
+                model.fit(X, y, class_weight=wrong, sample_weight=[tables[1]] * 2, verbose=0)
+
+
 def test_metrics_of_a_list_are_of_every_output(tf):
     x = tf.keras.Input((3,))
     model = tf.keras.Model(x, [layers.Dense(4, name="a")(x), layers.Dense(4, name="b")(x)])
