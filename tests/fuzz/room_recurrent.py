@@ -18,8 +18,8 @@ from tests.real_keras import import_keras
 
 NETWORKS = int(os.environ.get("FUZZ_NETWORKS", "10"))
 BATCH, STEPS, WORDS = 4, 6, 9
-#: the largest difference of losses, weights and outputs, of numbers of about one
-CLOSE = {"float32": 1e-5, "float64": 1e-7}
+#: the largest difference of losses, weights and outputs, of numbers of about one; Keras has losses in float32
+CLOSE = {"float32": 1e-5, "float64": 1e-6}
 
 
 class Draw:
@@ -194,6 +194,8 @@ def _compare(theirs: Any, ours: Any, draw: Draw, keras: Any, dtype: str) -> str:
         return f"not in Keras: {type(error).__name__}"
     if not np.isfinite(losses).all() or max(losses) > 100:  # means of no step, and what grows without end
         return "no numbers"
+    if losses[-1] > losses[0]:  # rounding grows with them
+        return "diverges"
     draw.random.bit_generator.state = state
     close, (own_losses, own) = CLOSE[dtype], _trained(pydtconv, ours, draw, dtype)
     np.testing.assert_allclose(own_losses, losses, rtol=1e-5, atol=1e-6, err_msg="losses")  # float32 in Keras
