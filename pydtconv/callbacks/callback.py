@@ -27,7 +27,8 @@ class Callback(OwnNames):
     steers = False
     #: whether it may save the model between two steps of training, by itself: not together with other processes
     saves_between_steps = False
-    #: whether it may read the optimizer's state at the end of an epoch, by itself; None: if it is a user's own
+    #: whether it may read the optimizer's state, or weights of which each process has some columns, at the end of an
+    #: epoch, by itself; None: if it is a user's own
     reads_state: bool | None = None
     params: dict[str, Any] = MappingProxyType({})  # type: ignore[assignment]
     _pydt_model: Any = None

@@ -102,6 +102,10 @@ class TensorBoard(Callback):
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             self._histograms(epoch)
 
+    @property
+    def reads_state(self) -> bool:  # type: ignore[override]
+        return bool(self.histogram_freq)  # of weights
+
     def on_test_end(self, logs: Logs | None = None) -> None:
         if not self._fitting:
             self._scalars("validation", {f"evaluation_{k}": v for k, v in (logs or {}).items()}, self._test_step)

@@ -19,7 +19,7 @@ from pydtconv.engine.sharing import Sharing
 from pydtconv.graph import Executor, Memory, Plan
 from pydtconv.graph.ir.graph import Graph
 from pydtconv.graph.ir.variable import Variable
-from pydtconv.graph.memory.columns import arrange
+from pydtconv.graph.memory.columns import arrange, make_whole
 from pydtconv.graph.memory.parameter_store import ParameterStore
 from pydtconv.graph.runtime.kept import Kept
 from pydtconv.support import launcher
@@ -202,6 +202,7 @@ class Workspace:
         self, optimizer: Any, gradients: Sequence[np.ndarray], variables: Sequence[Variable], own: bool = False
     ) -> None:
         """A step of an optimizer, by arrays.  own: see `step`."""
+        make_whole(variables)
         memory = self.memory_of(variables)
         store = _store_of(memory, variables)
         for variable, gradient in zip(variables, gradients, strict=True):

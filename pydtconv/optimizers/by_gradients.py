@@ -11,6 +11,7 @@ import numpy as np
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor, current_graph
 from pydtconv.graph.ir.variable import Variable
+from pydtconv.graph.memory.columns import make_whole
 from pydtconv.graph.memory.parameter_store import ParameterStore
 
 
@@ -31,6 +32,7 @@ def apply_gradients(optimizer: Any, gradients: Sequence[Any], variables: Sequenc
             _make_ready(optimizer, given)
         graph.apply(optimizer, found, variables)  # type: ignore[attr-defined]
         return
+    make_whole(variables)
     stores = optimizer._pydt_slots.store, getattr(optimizer, "_pydt_own_store", None)
     store = next((one for one in stores if type(one) is ParameterStore and _is_of(one, variables)), None)
     if store is None:

@@ -109,7 +109,8 @@ def lives(folder, mesh):
     model = network()
     if here.is_main:  # all begin with what it has
         model.set_weights([np.cos(np.arange(weight.size)).reshape(weight.shape) / 3 for weight in model.get_weights()])
-    note(compiled(model, optimizers.Adam(0.01, use_ema=True)))
+    histograms = callbacks.TensorBoard(f"{folder}/events of {mesh}", histogram_freq=1)  # by the first rank alone
+    note(compiled(model, optimizers.Adam(0.01, use_ema=True), callbacks=[histograms]))
     if here.partition is not None:
         sizes = {variable.path: variable.host_array.size for variable in model._pydt_training.memory.store.variables}
         assert sizes == {v.path: v.array.size // (1 if v.cut is None else here.size) for v in model.trainable_variables}
@@ -129,6 +130,13 @@ def lives(folder, mesh):
     for trains in (False, True):
         model.get_layer("fc1").trainable = trains
         note(compiled(model, optimizers.Adagrad(0.1)))
+    gradients = [np.ones(variable.shape) for variable in model.trainable_variables]
+    model.optimizer.apply(gradients, model.trainable_variables)
+    note(model)
+    with keras.GradientTape() as tape:
+        loss = keras.ops.mean(keras.ops.square(model(x[:2], training=False)))
+    model.optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    note(compiled(model, model.optimizer, memory_limit="1MiB"))
     found["copied"] = copy.deepcopy(model).predict(x, verbose=0)
     use(mesh if mesh != "model=2" else "batch=2")  # whole
     note(compiled(model, optimizers.SGD(0.1, momentum=0.9)))

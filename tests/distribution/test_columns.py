@@ -17,6 +17,7 @@ def on_ranks(test):
 
 
 FEW = "Adam, tanh, False;global_clipnorm"
+FOUR = "accumulated;regularized;accumulated, averaged"
 
 
 def loaded(path):
@@ -44,7 +45,8 @@ def folder(tmp_path_factory):
     ("ranks", "meshes", "names"),
     [
         (2, ["height=2"], FEW),
-        pytest.param(4, ["batch=2,height=2", "height=2,width=2", "batch=2,model=2"], "all", marks=pytest.mark.slow),
+        pytest.param(2, ["model=2", "height=2"], "all", marks=pytest.mark.slow),
+        pytest.param(4, ["batch=2,height=2", "height=2,width=2", "batch=2,model=2"], FOUR, marks=pytest.mark.slow),
     ],
 )
 def test_trainings_equal_one_process(folder, ranks, meshes, names):

@@ -6,7 +6,7 @@ For whoever reads or assigns such a variable it is whole, as in one process; pla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -85,6 +85,12 @@ def rearrange(variable: Variable, columns: Columns | None, keeps: bool = True) -
         whole = variable.array
         variable.value = columns.part(whole).copy()
         variable.cut = CutVariable(columns, whole.shape, _locked(whole.view()) if keeps else None)
+
+
+def make_whole(variables: Iterable[Variable]) -> None:
+    """Makes variables whole again, for code that goes past the plans of `fit`."""
+    for variable in variables:
+        rearrange(variable, None)
 
 
 def arrange(graph: Graph, columns: Columns | None) -> None:
