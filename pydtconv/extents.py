@@ -15,6 +15,14 @@ import numpy as np
 LARGEST, MOST_ELEMENTS, MOST_PRODUCTS = 2**31 - 1, 2**50, 2**62
 
 
+class SizeError(ValueError):
+    """A shape has another number of elements than what is to have it.  size: that of the shape."""
+
+    def __init__(self, message: str, size: int) -> None:
+        super().__init__(message)
+        self.size = size
+
+
 def check(name: str, value: Any, least: int = -LARGEST) -> None:
     """Raises ValueError, which says `name`, where a number in value, or in its nested tuples, is no extent."""
     if isinstance(value, (tuple, list)):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydtconv.extents import SizeError
 from pydtconv.ops.base import Spec
 
 #: what stands for unknown extents where shapes are inferred: an extent that differs between the two is None; they are
@@ -43,7 +44,7 @@ def probed(
     error of one probe for all extents where no way leads to a result.
     """
     errors: list[Exception] = []
-    for way in _ways(leaves, numbers):
+    for way in _ways(leaves, numbers, errors):
         try:
             return merge(*(infer(functools.partial(_filled, functools.partial(way, i))) for i in range(len(PROBES))))
         except (ValueError, IndexError) as error:
@@ -61,11 +62,12 @@ def _filled(extent_of: Callable[[Any, int], int], spec: Spec, leaf: Any) -> Spec
     return Spec(tuple(shape), spec.dtype)
 
 
-def _ways(leaves: Sequence[Any], numbers: Sequence[int] | None) -> Iterator[_Way]:
+def _ways(leaves: Sequence[Any], numbers: Sequence[int] | None, errors: Sequence[Exception]) -> Iterator[_Way]:
     """How extents that are not known are filled in.
 
     At first each is the batch, as often as a tensor has it; then the batch once: it may not be what they have in
-    common.  Where that does not go together, it may have to be large, small, divisible, or one that is known.
+    common.  Where that does not go together, it may have to be large, small, divisible, or one that is known, at last
+    one of which a layer's `call` makes a shape of so many elements, as an error has said.
     """
     if any(leaf.times != 1 for leaf in leaves):
         yield lambda i, leaf, axis: PROBES[i] * getattr(leaf, "times", 1)
@@ -80,8 +82,10 @@ def _ways(leaves: Sequence[Any], numbers: Sequence[int] | None) -> Iterator[_Way
     numbers = numbers and list(dict.fromkeys(numbers))[:_MOST_NUMBERS]
     for factor in (1, *(numbers or ()), _DIVISIBLE):
         yield lambda i, leaf, axis, factor=factor: _SMALL[i] * factor  # type: ignore[misc]
-    for guess in itertools.islice(_guesses(leaves, numbers), most):
-        yield lambda i, leaf, axis, guess=guess: guess.get((id(leaf), axis), PROBES[i])  # type: ignore[misc]
+    sizes = dict.fromkeys(error.size for error in errors if numbers is None and isinstance(error, SizeError))
+    for known in (numbers, *([size] for size in sizes)):
+        for guess in itertools.islice(_guesses(leaves, known), most):
+            yield lambda i, leaf, axis, guess=guess: guess.get((id(leaf), axis), PROBES[i])  # type: ignore[misc]
 
 
 def _guesses(leaves: Sequence[Any], numbers: Sequence[int] | None) -> Iterator[_Extents]:

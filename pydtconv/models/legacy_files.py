@@ -10,7 +10,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -362,11 +362,13 @@ def save_legacy_weights(model: Any, path: Path) -> None:
 
 def _write_weights(model: Any, group: h5py.Group) -> None:
     """The weights by layers, whose order is that of the model."""
-    write_names(group, "layer_names", list(dict.fromkeys(layer.name for layer in model.layers)))
+    layers = list(dict.fromkeys(model.layers))
+    named = dict(zip(_that_differ(layer.name for layer in layers), layers, strict=True))
+    write_names(group, "layer_names", list(named))
     group.attrs["backend"] = b"pydtconv"
     group.attrs["keras_version"] = b"3.0.0"
-    for layer in sorted(set(model.layers), key=lambda layer: layer.name):
-        _write_arrays(group.create_group(layer.name), _paths(_in_old_order(layer)))
+    for name in sorted(named):
+        _write_arrays(group.create_group(name), _paths(_in_old_order(named[name])))
     _write_arrays(group.create_group(_TOP), _paths(model._pydt_own_variables()))
 
 
@@ -383,14 +385,20 @@ def _training_config(model: Any) -> dict[str, Any]:
     return config
 
 
+def _that_differ(names: Iterable[str]) -> Iterator[str]:
+    """The names, with a number behind one that has been there."""
+    seen: set[str] = set()
+    for given in names:
+        name, count = given, 1
+        while name in seen:
+            name, count = f"{given}_{count}", count + 1
+        seen.add(name)
+        yield name
+
+
 def _paths(variables: list[Variable]) -> Iterator[tuple[str, np.ndarray]]:
     """Names that differ, and values."""
-    seen: set[str] = set()
-    for variable in variables:
-        name, count = variable.path, 1
-        while name in seen:
-            name, count = f"{variable.path}_{count}", count + 1
-        seen.add(name)
+    for name, variable in zip(_that_differ(variable.path for variable in variables), variables, strict=True):
         yield name, np.asarray(variable.array)
 
 

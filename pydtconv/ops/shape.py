@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydtconv.dtypes import name_of
+from pydtconv.extents import SizeError
 from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
 from pydtconv.ops.checks import normalize_axes, same_float
 
@@ -42,7 +43,8 @@ class Reshape(Op):
         if new.count(-1) == 1 and known and size % known == 0:
             new = tuple(size // known if n == -1 else n for n in new)
         if -1 in new or math.prod(new) != size:
-            raise ValueError(f"reshape: expected a shape of {size} elements as {old} has, got {self.shape}")
+            told = f"reshape: expected a shape of {size} elements as {old} has, got {self.shape}"
+            raise ValueError(told) if -1 in new else SizeError(told, math.prod(new))
         return Spec(new, inputs[0].dtype)
 
     def _with_unknown_batch(self, old: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pydtconv.extents import SizeError
 from pydtconv.graph.ir import tracing
 
 #: a function that gives what knows the losses of a layer's last call from outside of layers: the graph that recorded
@@ -54,7 +55,7 @@ def naming_errors(layer: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if type(error) is ValueError and not hasattr(error, "_of_layer"):
+        if type(error) in (ValueError, SizeError) and not hasattr(error, "_of_layer"):
             error._of_layer = layer.name  # type: ignore[attr-defined]
             text = str(error)
             if len(error.args) == 1 and repr(layer.name) not in text:

@@ -35,6 +35,27 @@ def test_weights(tf, tmp_path, name):
     other.load_weights(tmp_path / name, by_name=True)
 
 
+@pytest.mark.parametrize("name", ["w.h5", "ckpt"])
+def test_weights_of_layers_of_one_name(tf, tmp_path, name):
+    """As of a network and its moving average: they are kept in their order."""
+
+    class Pair(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = (tf.keras.layers.Dense(3, name="same") for _ in range(2))
+
+        def call(self, x):
+            return self.two(self.one(x))
+
+    model, other = Pair(), Pair()
+    for each in model, other:
+        each(np.ones((1, 2), "float32"))
+    model.save_weights(tmp_path / name)
+    other.load_weights(tmp_path / name)
+    for a, b in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "my_model", "m.model"])
 def test_models(tf, tmp_path, name):
     model = made()
