@@ -65,6 +65,8 @@ def test_within_backward_few_start_while_no_sum_is_under_way():
     weights.carry_on()
     assert started == [0, 1]
     weights.begin(3)
+    assert started == [0, 1]  # others follow when the next step begins
+    weights.carry_on()
     assert started == [0, 1, 6, 5]
     done |= {0, 6}
     weights.carry_on()

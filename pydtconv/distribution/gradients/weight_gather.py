@@ -18,6 +18,8 @@ from pydtconv.graph.plan import Plan
 
 #: buckets that are gathered together within backward, where later sums are to have the link
 _EARLY = 2
+#: seconds of the link's work that are under way: small messages to the same processes come behind it
+_SECONDS = 0.05
 
 
 class WeightGather:
@@ -28,7 +30,7 @@ class WeightGather:
         self.communicator = reduction.communicator
         self._progress = Progress(self.communicator, self.carry_on)
         self._lock = threading.Lock()
-        self._window = Window()
+        self._window = Window(_SECONDS)
         #: buckets by their numbers: those that have not begun, in their order, and those under way
         self._waiting: list[int] = []
         self._under_way: dict[int, Request] = {}
@@ -44,15 +46,15 @@ class WeightGather:
             self._in_backward = True
 
     def begin(self, first: int = 0) -> None:
-        """After an update.  first: the number of the first bucket that was not added before."""
+        """After an update.  first: the number of the first bucket that was not added before.
+
+        Others are gathered when the next step reads the first weights: metrics, say, are summed before.
+        """
         with self._lock:
             self._in_backward = False
             self._window.begin()
             self._waiting = sorted({*self._waiting, *range(first, len(self.reduction.buckets))}, reverse=True)
-        self.carry_on()
-        if self.reduction.overlap and self.reduction.backend.sends:
-            self._progress.begin()
-        else:
+        if not (self.reduction.overlap and self.reduction.backend.sends):
             self.finish()
 
     @property
@@ -66,6 +68,7 @@ class WeightGather:
         if index == plan.backward_start:
             self.finish()
             return
+        self._progress.begin()
         for number in self._numbers_of(plan)[index]:
             self._wait(number)
         self.carry_on()
