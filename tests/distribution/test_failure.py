@@ -64,6 +64,24 @@ def test_a_rank_that_fails_with_shards(what, told):
 @pytest.mark.parametrize(
     ("what", "told"),
     [
+        ("kill", r"rank \d has .* s,? in .* for rank 3 on \S+, which is dead"),
+        ("stop", r"rank \d has waited \d+ s in step 5: .* for rank 3 on \S+, which is stopped"),
+        ("caught", r"rank \d waits in step 5: .* for rank 3 on .*has left fit: KeyError: 'on purpose'"),
+        ("model", "'layer 1: Conv2D of filters=4', got on rank 3 'layer 1: Conv2D of filters=5'"),
+    ],
+)
+def test_ranks_of_several_hosts(what, told):
+    """Two ranks of each, with sums in memory within each: MPICH takes one host for two."""
+    stall = {"PYDTCONV_STALL_TIMEOUT": STALL} if what == "stop" else {}
+    wrapper = {"wrapper": ("sh", str(HERE / "wrapped.sh"))} if what == "kill" else {}
+    done = failed(what, ranks=4, rank=3, MPIR_CVAR_NUM_CLIQUES=2, **stall, **wrapper)
+    assert re.search(told, done.stderr), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
         ("exit", "has left fit: SystemExit: 0|has ended its program"),
         ("return", "has ended its program"),
         ("caught", "has left fit: KeyError: 'on purpose'"),
