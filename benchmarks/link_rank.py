@@ -26,7 +26,10 @@ from pydtconv.profiling import Profiler
 
 MODES = ("none", "blocking", "overlapped")
 _TURNS = 2
-_SMALL, _LARGE = 100, 8 << 20
+#: bytes of a message that takes as long as any small one
+_SMALL = 100
+#: buckets that ranks send each other at the same time, as a step has several under way
+_TOGETHER = 2
 #: seconds in which products are counted
 _COUNTED = 1.5
 
@@ -112,9 +115,8 @@ def wait(request: Any) -> None:
 # --- the network --------------------------------------------------------------------------------------------------
 def measured_network(here: World, bucket_bytes: int) -> dict[str, float]:
     """alpha, beta, gamma and delta of simulation.Network, the means of all ranks."""
-    small, large = np.zeros((2, _SMALL), np.uint8), np.zeros((2, _LARGE), np.uint8)
-    alpha = statistics.median(exchanged(here, small) for _ in range(50))
-    beta = min(exchanged(here, large) for _ in range(3)) / _LARGE
+    alpha = statistics.median(exchanged(here, _SMALL) for _ in range(50))
+    beta = statistics.median(sent_together(here, bucket_bytes) for _ in range(5)) / (_TOGETHER * bucket_bytes)
     gradients = np.zeros(bucket_bytes // 4, np.float32)
     count = int(here.comm.bcast(max(_COUNTED / (beta * gradients.nbytes), 2)))
     alone, _ = products_beside(here, 1, here.comm.Ibarrier, _COUNTED)
@@ -125,12 +127,27 @@ def measured_network(here: World, bucket_bytes: int) -> dict[str, float]:
     return {name: statistics.mean(here.comm.allgather(value)) for name, value in own.items()}
 
 
-def exchanged(here: World, buffers: np.ndarray) -> float:
+def exchanged(here: World, nbytes: int) -> float:
     """Seconds in which pairs of ranks send each other a message at the same time."""
-    other = here.rank ^ 1
+    other, buffers = here.rank ^ 1, np.zeros((2, nbytes), np.uint8)
     wait(here.comm.Ibarrier())
     start = time.perf_counter()
     here.comm.Sendrecv(buffers[0], other, 0, buffers[1], other, 0)
+    return time.perf_counter() - start
+
+
+def sent_together(here: World, nbytes: int) -> float:
+    """Seconds in which pairs of ranks send each other some messages, and leave their cores to others meanwhile.
+
+    A rank that polls all the time uses up a quota of its core's time, and then waits until it has another one.
+    """
+    other, buffers = here.rank ^ 1, np.zeros((2, _TOGETHER, nbytes), np.uint8)
+    wait(here.comm.Ibarrier())
+    start = time.perf_counter()
+    requests = [here.comm.Irecv(buffer, other) for buffer in buffers[0]]
+    requests += [here.comm.Isend(buffer, other) for buffer in buffers[1]]
+    for request in requests:
+        wait(request)
     return time.perf_counter() - start
 
 
