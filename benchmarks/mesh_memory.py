@@ -3,7 +3,8 @@
 Both train the same network on the same global batch by SGD with momentum in float32.  All ranks run on one host, on one
 thread each.  By default the plans of ranks are made here, and nothing runs.  With --measure they run, under mpiexec:
 
-- predicted: MiB of the plan of the rank with the largest peak; over one: over the plan of one process.
+- predicted: MiB of the plan of the rank with the largest peak, and of what its steps are bound to; over one: over
+  those of one process.
 - measured: MiB of the rank with the largest peak in the second and third step, beyond what it had when its first step
   began, without the weights.  What ranks share counts for each by its part (the proportional set size).  Over what the
   plans say: of all ranks together.
@@ -83,7 +84,10 @@ def predicted(case: Case, meshes: list[str]) -> dict[str, float]:
 
     config.set_num_threads(1)
     model = compiled(case)
-    return {mesh: peak_bytes(model, parsed(mesh), case.batch, mesh != ALONE, columns(mesh)) / MIB for mesh in meshes}
+    return {
+        mesh: peak_bytes(model, parsed(mesh), case.batch, mesh != ALONE, columns(mesh), bound=True) / MIB
+        for mesh in meshes
+    }
 
 
 def trained(case: Case, mesh: str) -> list[dict[str, float]]:
@@ -115,7 +119,7 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
     (before,) = seen
     (step,) = model._pydt_steps._steps.values()
     plan = step.executor.plan
-    found = {"predicted": plan.peak_bytes / MIB, "measured": measured - before}
+    found = {"predicted": (plan.peak_bytes + plan.bound_bytes) / MIB, "measured": measured - before}
     return replica.current().collected(found, "the figures of all ranks")
 
 
@@ -187,7 +191,7 @@ def main() -> None:
     parser.add_argument("--meshes", nargs="+", default=MESHES)
     parser.add_argument("--measure", nargs="*", help="train these networks, or all of them, under mpiexec")
     parser.add_argument("--detail", action="store_true", help="show the parts of the plans, and nothing else")
-    parser.add_argument("--keep", type=Path, help="a file of what was found, to go on with")
+    parser.add_argument("--keep", type=Path, help="a file of what was found: another run goes on with it")
     parser.add_argument("--name", default="mesh_memory", help="of the file in benchmarks/results/")
     options = parser.parse_args()
     cases = [
@@ -202,7 +206,10 @@ def main() -> None:
         report.print_table("MiB of a rank's plan", parts)
         return
     kept = Kept(options.keep)
-    rows = [row for case in cases for row in rows_of(case, options, kept)]
+    rows: list[dict[str, object]] = []
+    for case in cases:
+        rows += rows_of(case, options, kept)
+        report.write_csv(options.name, rows)
     report.print_table("memory of a rank over that of one process", rows)
     print("\n".join(summary(rows)))
     print(report.write_csv(options.name, rows))

@@ -56,5 +56,7 @@ class Kept:
         if name not in self.results:
             self.results[name] = {"result": measure(), "origin": report.origin()}
             if self.path:
-                self.path.write_text(json.dumps(self.results))
+                new = self.path.with_name(f"{self.path.name}.new")  # a run may end at any time
+                new.write_text(json.dumps(self.results))
+                new.replace(self.path)
         return self.results[name]["result"], self.results[name]["origin"]

@@ -144,17 +144,23 @@ def predict_mesh(
 
 
 def peak_bytes(
-    model: Any, mesh: Mapping[str, int], images: int, one_host: bool = False, columns: Sequence[str] = ()
+    model: Any,
+    mesh: Mapping[str, int],
+    images: int,
+    one_host: bool = False,
+    columns: Sequence[str] = (),
+    bound: bool = False,
 ) -> int:
     """The largest predicted peak of a rank, in a training step of so many images in all.
 
     one_host: whether all ranks run on one host, where they have one copy of weights and optimizer slots, unless they
-    share columns.
+    share columns.  bound: with the objects that steps are bound to.
     """
     memory = model._pydt_training.memory
     kept, memory.keeps_gradients = memory.keeps_gradients, False
     try:
-        return max(plan.peak_bytes for plan in _plans(model, mesh, images, one_host, columns))
+        plans = _plans(model, mesh, images, one_host, columns)
+        return max(plan.peak_bytes + (plan.bound_bytes if bound else 0) for plan in plans)
     finally:
         memory.keeps_gradients = kept
 
