@@ -29,7 +29,7 @@ KINDS = {
     "simple": (lambda rate: layers.SimpleRNN(3, dropout=rate), (4,)),
     "lstm": (lambda rate: layers.LSTM(3, dropout=rate), (4,)),
     "gru": (lambda rate: layers.GRU(3, dropout=rate), (4,)),
-    "lstm twice": (lambda rate: layers.Bidirectional(layers.LSTM(3, dropout=rate)), (4,)),
+    "both": (lambda rate: layers.Bidirectional(layers.LSTM(3, dropout=rate)), (4,)),
     "dropout of states": (lambda rate: layers.GRU(3, recurrent_dropout=rate), (4,)),
     "own cell": (lambda rate: layers.RNN([Cell(), layers.GRUCell(2)]), (4,)),
     "scan": (lambda rate: Sums(), (4,)),
@@ -37,4 +37,4 @@ KINDS = {
     "ConvLSTM2D": (lambda rate: layers.ConvLSTM2D(2, 2), (4, 4, 2)),
 }
 #: as one operator of C; the others have a Scan, or on other devices than CPUs the operators of all steps
-FUSED = ("simple", "lstm", "gru", "lstm twice")
+FUSED = {"simple": "simple", "lstm": "lstm", "gru": "gru", "both": "lstm"}

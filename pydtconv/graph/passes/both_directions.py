@@ -1,15 +1,25 @@
-"""Two recurrences of opposite directions, such as those of Bidirectional -> one operator, each on half of the cores."""
+"""Two recurrences of opposite directions, such as those of Bidirectional -> one operator, each on half of the cores.
+
+A thread that has few samples waits for the weights; half of the threads have twice as many.  Larger batches gain
+nothing: their products run at the same speed, and what is computed of the inputs would leave the caches before it is
+read.
+"""
 
 from __future__ import annotations
 
+from pydtconv import config
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
 from pydtconv.ops.recurrence import BothDirections, Recurrence
+
+#: samples of a thread
+FEW = 8
 
 
 def join_directions(graph: Graph) -> None:
     """Joins each recurrence with the next one of its cell and sizes that goes the other way, if that is independent."""
+    threads = config.num_threads()
     for first in list(graph.nodes):
-        if not isinstance(first.op, Recurrence):
+        if not isinstance(first.op, Recurrence) or threads == 1 or (first.inputs[0].shape[0] or 0) >= FEW * threads:
             continue
         dependent: list[Node] = []
         read: set[Tensor] = set(first.outputs)

@@ -202,7 +202,7 @@ PASSES: tuple[GraphPass, ...] = (
         "both-directions",
         join_directions,
         takes="no dead nodes; operators are where they stay",
-        leaves="two recurrences that go opposite ways at the same time are one operator",
+        leaves="two recurrences of few samples that go opposite ways are one operator",
         after=("dead-nodes", "spatial"),
     ),
     GraphPass(
