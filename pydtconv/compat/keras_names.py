@@ -199,7 +199,7 @@ def table(name: str) -> dict[str, Any]:
     if name == "pydtconv.backend":
         from pydtconv.compat import keras_backend
 
-        return keras_backend.table()
+        return {**keras_backend.table(), "tf": importlib.import_module("tensorflow")}
     if name in ("pydtconv.losses", "pydtconv.metrics"):
         return _old_losses()
     if name == "pydtconv.config":

@@ -16,6 +16,7 @@ from pydtconv import constraints, layers, losses, regularizers
 from pydtconv.compat import patches
 from pydtconv.compat.keras2 import noticed
 from pydtconv.models.model import Model
+from pydtconv.preprocessing.generator import ImageDataGenerator
 
 Key = str | tuple[str, ...]
 Row = str | Callable[..., dict[str, Any]]
@@ -191,6 +192,7 @@ OTHERS: dict[type, Rows] = {
     regularizers.L2: {"l": "l2"},
     constraints.MaxNorm: {"m": "max_value"},
     Model: {"input": "inputs", "output": "outputs"},
+    ImageDataGenerator: _ORDERED,
 }
 
 

@@ -12,6 +12,7 @@ from pydtconv import config, ops, random
 from pydtconv.compat.keras2 import backend_windows, noticed
 from pydtconv.compat.keras2.arguments import refused
 from pydtconv.compat.keras2.functions import function, gradients, learning_phase, set_learning_phase
+from pydtconv.compat.keras2.sessions import Session
 from pydtconv.compat.tensorflow import sparse
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.graph.ir.graph import Tensor
@@ -213,7 +214,7 @@ def table() -> dict[str, Any]:
         truncated_normal,
     )  # fmt: skip
     sessions = (
-        "set_session", "manual_variable_initialization", "get_session", "reset_uids", "clear_session",
+        "set_session", "manual_variable_initialization", "reset_uids", "clear_session",
         "disable_v2_behavior", "v1_variable_initialization",
     )  # fmt: skip
     none: Any = contextlib.nullcontext
@@ -223,6 +224,7 @@ def table() -> dict[str, Any]:
         **{name: nothing for name in sessions if name != "clear_session"},
         "control_dependencies": none,
         "eager": lambda f: f,
+        "get_session": Session,
         "get_variable_shape": lambda x: tuple(x.shape),
         "identity": lambda x, name=None: x,
         "is_placeholder": is_keras_tensor,

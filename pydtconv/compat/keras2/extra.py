@@ -40,10 +40,14 @@ class ThresholdedReLU(Layer):
 
 #: layers that are not here, and what to write instead
 NO_LAYERS = {
+    "CategoryCrossing": "HashedCrossing",
     "Highway": "two Dense layers: t * h(x) + (1 - t) * x",
     "LocallyConnected1D": "Conv1D shares its weights; a layer of your own with ops.einsum does not",
     "LocallyConnected2D": "Conv2D shares its weights; a layer of your own with ops.einsum does not",
     "MaxoutDense": "Dense(units * k), Reshape((units, k)) and Lambda(lambda x: ops.max(x, axis=-1))",
+    "RandomHeight": "RandomZoom(height_factor, 0.0)",
+    "RandomWidth": "RandomZoom(0.0, width_factor)",
+    "Recurrent": "RNN(cell)",
     "ParametricSoftplus": "Activation('softplus') or PReLU",
     "SReLU": "PReLU",
     "WeightRegularizer": "regularizers.L1L2",
@@ -56,6 +60,9 @@ NO_UTILS = {
     "convert_dense_weights_data_format": "set_weights",
     "convert_kernel": "weights of Theano are not read here",
     "H5Dict": "h5py.File",
+    "ask_to_proceed_with_overwrite": "Path(path).exists()",
+    "func_dump": "a registered function",
+    "func_load": "a registered function",
 }
 
 
@@ -65,7 +72,7 @@ def _refusing(table: dict[str, str]) -> dict[str, Any]:
 
 def layers() -> dict[str, Any]:
     """Names of `keras.layers`."""
-    return {"ThresholdedReLU": ThresholdedReLU, **_refusing(NO_LAYERS)}
+    return {"PreprocessingLayer": Layer, "ThresholdedReLU": ThresholdedReLU, **_refusing(NO_LAYERS)}
 
 
 def engine() -> dict[str, Any]:
@@ -149,13 +156,51 @@ def conv_input_length(length: int | None, size: int, padding: str, stride: int) 
     return (length - 1) * stride - 2 * pad + size
 
 
+def deconv_output_length(
+    length: int | None, size: int, padding: str, output_padding: int | None = None, stride: int = 1, dilation: int = 1
+) -> int | None:
+    """The extent behind a transposed convolution."""
+    if length is None:
+        return None
+    reach = size + (size - 1) * (dilation - 1)
+    if output_padding is None:
+        more = {"same": 0, "valid": max(reach - stride, 0), "full": 2 - stride - reach}[padding]
+        return length * stride + more
+    return conv_input_length(length, reach, padding, stride) + output_padding  # type: ignore[operator]
+
+
+def deconv_length(
+    length: int | None, stride: int, size: int, padding: str, output_padding: int | None = None, dilation: int = 1
+) -> int | None:
+    """`deconv_output_length` with its arguments in an older order."""
+    return deconv_output_length(length, size, padding, output_padding, stride, dilation)
+
+
+def has_arg(fn: Any, name: str, accept_all: bool = False) -> bool:
+    """Whether a function takes an argument by this name; accept_all: also where it takes any."""
+    found = inspect.signature(fn).parameters
+    return (
+        name in found and found[name].kind not in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_KEYWORD)
+    ) or (accept_all and any(each.kind is inspect.Parameter.VAR_KEYWORD for each in found.values()))
+
+
+def to_list(x: Any) -> list[Any]:
+    """A list as it is, else one of x alone."""
+    return x if isinstance(x, list) else [x]
+
+
+def unpack_singleton(x: Any) -> Any:
+    """The element of a list of one, else x."""
+    return x[0] if len(x) == 1 else x
+
+
 def utils() -> dict[str, Any]:
     """Names of `keras.utils` and of modules in it."""
     from pydtconv import utils as own
 
     functions = (
-        conv_input_length, conv_output_length, multi_gpu_model, normalize_data_format, normalize_padding,
-        normalize_tuple, probas_to_classes,
+        conv_input_length, conv_output_length, deconv_length, deconv_output_length, has_arg, multi_gpu_model,
+        normalize_data_format, normalize_padding, normalize_tuple, probas_to_classes, to_list, unpack_singleton,
     )  # fmt: skip
     return {
         **{each.__name__: each for each in functions},

@@ -57,6 +57,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "layers.core.flatten",
         "layers.core.lambda_layer",
     ),
+    "applications.mobilenet_v2": ("applications.mobilenetv2",),
     "models": ("engine.saving",),
     "utils": (
         "utils.conv_utils",

@@ -1,9 +1,11 @@
-"""Old attributes of symbolic tensors, variables and layers."""
+"""Old attributes of symbolic tensors, variables, layers and iterators."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from pydtconv import tree
 from pydtconv.compat import patches
 from pydtconv.compat.keras2 import noticed
 from pydtconv.compat.tensorflow.arrays import Shape
@@ -12,6 +14,8 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.layers.input_layer import InputLayer
+from pydtconv.models.model import Model
+from pydtconv.preprocessing.iterators import ImageIterator
 
 
 def shape_of(self: Any) -> Shape:
@@ -43,6 +47,52 @@ class OldName:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._old!r}")
         noticed.once(f"layer.{self._old}", f"layer.{self._old} is an old name: write layer.{self._new}")
         return instance.__dict__[self._new]
+
+
+def _one(tensors: Any) -> Any:
+    return tensors[0] if len(tensors) == 1 else list(tensors)
+
+
+def _shapes(tensors: Any) -> Any:
+    return tree.map_structure(lambda x: tuple(x.shape), tensors)
+
+
+#: old attributes that follow from new ones, by class: a function of the object, and what to write
+FOUND: dict[type, dict[str, tuple[Callable[[Any], Any], str]]] = {
+    Layer: {
+        "input_shape": (lambda self: _shapes(self.input), "layer.input.shape"),
+        "output_shape": (lambda self: _shapes(self.output), "layer.output.shape"),
+        "inbound_nodes": (lambda self: self._inbound_nodes, "layer.input"),
+        "get_input_at": (lambda self: lambda i: _one(self._inbound_nodes[i].input_tensors), "layer.input"),
+        "get_output_at": (lambda self: lambda i: _one(self._inbound_nodes[i].output_tensors), "layer.output"),
+        "get_input_shape_at": (lambda self: lambda i: _shapes(self.get_input_at(i)), "layer.input.shape"),
+        "get_output_shape_at": (lambda self: lambda i: _shapes(self.get_output_at(i)), "layer.output.shape"),
+    },
+    Model: {
+        "uses_learning_phase": (lambda self: True, "model(x, training=False)"),
+        "updates": (lambda self: [], "nothing: the call of a layer updates its variables"),
+        "state_updates": (lambda self: [], "nothing: the call of a layer updates its variables"),
+    },
+    ImageIterator: {
+        "N": (lambda self: self.n, "iterator.n"),
+        "nb_sample": (lambda self: self.n, "iterator.n"),
+        "nb_class": (lambda self: self.num_classes, "iterator.num_classes"),
+    },
+}
+
+
+class Found:
+    """An old attribute that follows from new ones; an object's own of this name comes first."""
+
+    def __init__(self, name: str, value: Callable[[Any], Any], instead: str) -> None:
+        self._name, self._value, self._instead = name, value, instead
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        found = self._value(instance)
+        noticed.once(self._name, f"{self._name} is an old name: write {self._instead}")
+        return found
 
 
 def _add_weight(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,3 +138,6 @@ def install() -> None:
     patches.around(Layer, "add_weight", _add_weight)
     for old, new in WEIGHTS.items():
         patches.put(Layer, old, OldName(old, new))
+    for owner, names in FOUND.items():
+        for name, (value, instead) in names.items():
+            patches.put(owner, name, Found(name, value, instead))

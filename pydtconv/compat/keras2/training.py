@@ -147,7 +147,16 @@ def _of_each_output(metrics: Any, outputs: int) -> Any:
     return [list(metrics)] * outputs
 
 
+def _is_of_metrics(value: Any) -> bool:
+    """Whether the third argument of `compile`, which Keras 3 takes as weights of losses, is metrics."""
+    return any(not isinstance(each, (int, float, np.number)) for each in tree.flatten(value) if each is not None)
+
+
 def _compile(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+    if len(args) > 2 and _is_of_metrics(args[2]):
+        noticed.once("compile", "compile(optimizer, loss, metrics) is an old form: write metrics=")
+        names = ("metrics", "loss_weights", "sample_weight_mode", "weighted_metrics", "target_tensors")
+        args, kwargs = args[:2], {**dict(zip(names, args[2:], strict=False)), **kwargs}
     kwargs = translated("compile", ROWS["compile"], kwargs)
     if "metrics" in kwargs and self._pydt_network is not None:
         kwargs["metrics"] = _of_each_output(kwargs["metrics"], len(self.outputs))

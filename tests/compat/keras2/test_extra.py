@@ -45,6 +45,27 @@ def test_extents_of_convolutions():
     assert extra.normalize_data_format(None) == "channels_last"
 
 
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize(
+    ("size", "stride", "dilation", "more"), [(3, 1, 1, None), (3, 2, 1, 1), (2, 3, 1, None), (3, 1, 2, None)]
+)
+def test_extents_of_transposed_convolutions(size, stride, dilation, more, padding):
+    layer = pydtconv.layers.Conv1DTranspose(1, size, stride, padding, output_padding=more, dilation_rate=dilation)
+    expected = layer(pydtconv.Input((9, 1))).shape[1]
+    assert extra.deconv_output_length(9, size, padding, more, stride, dilation) == expected
+    assert extra.deconv_length(9, stride, size, padding, more, dilation) == expected
+    assert extra.deconv_length(None, 1, 3, "full") is None
+
+
+def test_arguments_and_lists():
+    assert extra.has_arg(extra.deconv_length, "stride")
+    assert not extra.has_arg(lambda x, **kwargs: x, "kwargs")
+    assert extra.has_arg(lambda x, **kwargs: x, "y", accept_all=True)
+    assert extra.to_list(3) == extra.to_list([3]) == [3]
+    assert extra.unpack_singleton([3]) == 3
+    assert extra.unpack_singleton((3, 4)) == (3, 4)
+
+
 def test_classes_and_shapes():
     np.testing.assert_array_equal(extra.probas_to_classes([[0.1, 0.9], [0.8, 0.2]]), [1, 0])
     np.testing.assert_array_equal(extra.probas_to_classes([[0.1], [0.8]]), [[0], [1]])

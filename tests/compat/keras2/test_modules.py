@@ -42,6 +42,13 @@ def test_every_old_name_is_there(tf):
             assert callable(value), (module, name)
 
 
+def test_the_backend_has_tensorflow_and_a_session(tf):
+    from keras import backend as K
+
+    assert K.tf is tf
+    assert K.get_session().run(tf.global_variables_initializer()) is None
+
+
 def test_what_is_not_here_says_what_to_write_instead(tf):
     for module, table in ("layers", extra.NO_LAYERS), ("utils", extra.NO_UTILS):
         for name, instead in table.items():

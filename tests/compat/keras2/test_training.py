@@ -119,6 +119,19 @@ def test_class_weights_in_every_form_are_weights_of_samples(tf, kind):
                 model.fit(X, y, class_weight=wrong, sample_weight=[tables[1]] * 2, verbose=0)
 
 
+@pytest.mark.parametrize("metrics", [["acc"], {"a": "acc"}, ["acc"] * 2], ids=str)
+def test_the_third_argument_of_compile_is_metrics(tf, metrics):
+    x = tf.keras.Input((3,))
+    outputs = 2 if len(metrics) == 2 else 1
+    model = tf.keras.Model(x, [layers.Dense(4, name=name)(x) for name in "ab"[:outputs]])
+    model.compile("sgd", "mse", metrics, [0.5] * outputs)
+    logs = model.test_on_batch(X, [Y] * outputs, return_dict=True)
+    assert sum(name.endswith("acc") for name in logs) == outputs
+    plain = tf.keras.Model(x, model.outputs)
+    plain.compile("sgd", "mse", [0.5] * outputs)
+    assert plain.test_on_batch(X, [Y] * outputs, return_dict=True)["loss"] == logs["loss"]
+
+
 def test_metrics_of_a_list_are_of_every_output(tf):
     x = tf.keras.Input((3,))
     model = tf.keras.Model(x, [layers.Dense(4, name="a")(x), layers.Dense(4, name="b")(x)])
