@@ -8,7 +8,7 @@ from typing import Any
 
 from pydtconv import ops
 from pydtconv._version import __version__
-from pydtconv.compat.keras2 import sessions
+from pydtconv.compat.keras2 import sessions, tensorflow_1
 
 _MODULES: dict[str, tuple[str, ...]] = {
     "tensorflow": (
@@ -177,7 +177,11 @@ def table(fullname: str) -> Mapping[str, Any]:
         "tensorflow.train": lambda: modules.train_table() | examples.table(),
         "tensorflow.version": lambda: {"VERSION": _version()},
     }
-    found = tables[_without_version(fullname)]()
+    name = _without_version(fullname)
+    found = tables[name]()
+    module = "tensorflow" if name in _OLD else name
+    if module in tensorflow_1.MODULES:
+        found = {**found, **tensorflow_1.table(module, lambda other: tables[other]())}
     return {**found, **nn_losses.of_version_1()} if fullname == "tensorflow.compat.v1.nn" else found
 
 

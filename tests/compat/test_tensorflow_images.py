@@ -23,6 +23,7 @@ OTHERS = {
     "tensorflow.nn": {
         "compute_average_loss", "dropout", "in_top_k", "l2_loss", "scale_regularization_loss", "top_k",
         "sigmoid_cross_entropy_with_logits", "softmax_cross_entropy_with_logits",
+        "softmax_cross_entropy_with_logits_v2",
         "sparse_softmax_cross_entropy_with_logits", "approx_max_k", "approx_min_k", "ctc_greedy_decoder",
         "batch_norm_with_global_normalization", "conv_transpose",
     },
