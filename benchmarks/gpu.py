@@ -31,7 +31,8 @@ def static() -> int:
     report.write_csv("gpu_static", rows)
     known = {row["kernel"]: row for row in rows if (row["dtype"], row["architecture"]) == ("float32", "sm_90")}
     columns = ("registers", "spill_bytes", "occupancy")
-    counted = [row | {name: known[row["kernel"]][name] for name in columns} for row in gpu_counts.transforms()]
+    counts = (*gpu_counts.transforms(), *gpu_counts.squares())
+    counted = [row | {name: known[row["kernel"]][name] for name in columns} for row in counts]
     report.print_table("transforms: counts, and the roofline of an H100", counted)
     report.write_csv("gpu_counts", counted)
     worst = {name: max(int(str(row[name])) for row in rows) for name in ("registers", "spill_bytes", "shared_bytes")}

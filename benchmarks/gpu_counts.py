@@ -19,6 +19,7 @@ from pydtconv.devices.host import Host, HostArray
 from pydtconv.devices.host.compiler import library
 from pydtconv.kernels.base import Call, scratch
 from pydtconv.kernels.gpu.fourier import Side, Transform, interleaved, planar
+from pydtconv.kernels.gpu.fourier_planes import SquareTransform, block_of
 
 SECTOR = 32
 #: as cudaMalloc's
@@ -153,13 +154,40 @@ def transforms(points: Sequence[int] = (8, 16, 32, 64, 128), channels: int = 128
         yield _transform("complex channels", n, True, gauss, spectrum, n, channels)
 
 
+def squares() -> Iterator[dict[str, object]]:
+    """Transforms of squares in one pass: of rows whose points lie together, and of channels that do."""
+    for n, together in ((8, True), (16, True), (32, True), (64, True), (8, False), (16, False), (32, False)):
+        half, pairs = n // 2 + 1, block_of(n, 4, together)[0]
+        images, channels = (4 * pairs, 1) if together else (2, 2 * pairs)
+        count = images * channels * n
+        real = Side(n * n * channels, n * channels, 1, channels)
+        if together:
+            spectrum = interleaved(n * half, half, 1, 1)
+        else:  # as products of convolutions take them
+            spectrum = planar(channels, images * channels, 1, count, half * count, 3)
+        for inverse in (False, True):
+            sides = (spectrum, real) if inverse else (real, spectrum)
+            made = SquareTransform(n, inverse, (images, channels), *sides, (0, 0), (n, n))
+            yield _counted(
+                "squares" if together else "squares of channels",
+                made,
+                [count * (half if side.planes > 1 else n) * side.planes for side in sides],
+            )
+
+
 def _transform(
     what: str, n: int, inverse: bool, source: Side, target: Side, frequencies: int, channels: int
 ) -> dict[str, object]:
-    device = CountingHost()
     sizes = [(n if side.planes == 1 else frequencies) * channels * side.planes for side in (source, target)]
+    made = Transform(n, inverse, (1, 1, channels), source, target, 0, n, frequencies)
+    return _counted(what, made, sizes)
+
+
+def _counted(what: str, made: Transform | SquareTransform, sizes: Sequence[int]) -> dict[str, object]:
+    """The row of a transform of so many reals to so many."""
+    device = CountingHost()
     x, y = (device.zeros((size,), np.float32) for size in sizes)
     device.put(x, np.random.default_rng(0).normal(size=sizes[0]).astype(np.float32))
-    Transform(n, inverse, (1, 1, channels), source, target, 0, n, frequencies).bind(device.launcher(), x, y)()
+    made.bind(device.launcher(), x, y)()
     ((kernel, counts),) = device.launches
     return {"layout": what} | row(kernel, counts, x.nbytes + y.nbytes)

@@ -27,6 +27,7 @@ from pydtconv.kernels.gpu.convolutions.fourier import Fourier
 from pydtconv.kernels.gpu.convolutions.spectra import Spectra
 from pydtconv.kernels.gpu.convolutions.strategies import Tile, default_of
 from pydtconv.kernels.gpu.fourier import Side, Transform, interleaved
+from pydtconv.kernels.gpu.fourier_planes import SquareTransform, serves
 
 LENGTHS = (8, 16, 32, 64, 128, 256)
 BATCHES = (4, 32, 128, 1024, 4096, 16384, 65536)
@@ -82,7 +83,10 @@ def transforms(
         rows = batch * n ** (rank - 1)
         first = Transform(n, False, (1, 1, rows), Side(0, 0, n, 1), interleaved(0, 0, half, 1), 0, n, half)
         calls = [first.bind(launcher, x, y)]
-        if rank == 2:
+        if rank == 2 and serves(n, n, "float32", True):
+            sides = Side(n * n, n, 1, 1), interleaved(n * half, half, 1, 1)
+            calls = [SquareTransform(n, False, (batch, 1), *sides, (0, 0), (n, n)).bind(launcher, x, y)]
+        elif rank == 2:
             side = interleaved(n * half, 0, 1, half)
             calls.append(Transform(n, False, (batch, 1, half), side, side, 0, n, n).bind(launcher, y, y))
         theirs = peer.torch.fft.rfft if rank == 1 else peer.torch.fft.rfft2

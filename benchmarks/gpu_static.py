@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from pydtconv.devices import sources
-from pydtconv.kernels.gpu.fourier import block_of
+from pydtconv.kernels.gpu import fourier, fourier_planes
 
 DTYPES = ("float32", "float64")
 
@@ -132,9 +132,12 @@ def occupancy(figures: Figures, threads: int, architecture: str) -> float:
 
 def threads_of(file: str, kernel: str, dtype: str) -> int:
     """Threads of a block of a kernel."""
+    if not file.startswith("fourier"):
+        return 256
+    points, itemsize = int(kernel.rpartition("_")[2]), np.dtype(dtype).itemsize
     if file == "fourier":
-        return block_of(int(kernel.rpartition("_")[2]), np.dtype(dtype).itemsize)[1]
-    return 256
+        return fourier.block_of(points, itemsize)[1]
+    return fourier_planes.block_of(points, itemsize, kernel.startswith("planes"))[1]
 
 
 def table() -> Iterator[dict[str, object]]:

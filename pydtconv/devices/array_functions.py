@@ -16,6 +16,7 @@ from pydtconv.devices.accelerator import Accelerator
 from pydtconv.devices.names import of
 from pydtconv.kernels.gpu.convolutions import TABLE, choose
 from pydtconv.kernels.gpu.fourier import LENGTHS, Side, Transform, interleaved
+from pydtconv.kernels.gpu.fourier_planes import SquareTransform, serves
 from pydtconv.kernels.gpu.linear import bind_finish
 
 _REALS = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
@@ -60,6 +61,10 @@ def transform(name: str, kind: str, x: Any, sizes: Sequence[int | None], axes: S
     scale = 1 / sqrt(prod(points)) if norm == "ortho" else scale
     order = list(zip(places, points, strict=True))
     with device.joined():
+        if len(points) == 2 and kind in ("real", "to_real"):
+            channels = prod(x.shape[places[-1] + 1 :])
+            if serves(points[0], points[1], _REALS[dtype], channels == 1):
+                return _squares(device, x, places[0], points[0], inverse, scale)
         for number, (place, n) in enumerate(order if inverse else order[::-1]):
             ends = number == len(order) - 1
             half = place == places[-1] and kind in ("real", "to_real")
@@ -87,6 +92,25 @@ def _along(device: Accelerator, x: Any, place: int, n: int, inverse: bool, half:
     launcher = device.launcher()
     call = bound.bind(launcher, x, y)
     call()
+    return y
+
+
+def _squares(device: Accelerator, x: Any, place: int, n: int, inverse: bool, scale: float) -> Any:
+    """Real transforms of squares along an axis and the next."""
+    real, half = _REALS[np.dtype(x.dtype).name], n // 2 + 1
+    shape = (*x.shape[:place], n, n if inverse else half, *x.shape[place + 2 :])
+    y = device.zeros(shape, real if inverse else _COMPLEXES[real])
+    images, channels = prod(shape[:place]), prod(shape[place + 2 :])
+
+    def side(array: Any) -> Side:
+        rows, points = array.shape[place : place + 2]
+        made = interleaved if np.dtype(array.dtype).kind == "c" else Side
+        return made(rows * points * channels, points * channels, 1, channels)
+
+    extents = (n, n) if inverse else (min(x.shape[place], n), min(x.shape[place + 1], n))
+    made = SquareTransform(n, inverse, (images, channels), side(x), side(y), (0, 0), extents, scale)
+    launcher = device.launcher()
+    made.bind(launcher, x, y)()
     return y
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 #: of NVIDIA's compiler; functions within kernels (lambdas) are the device's
 NVRTC_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
-HEADERS = ("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h")
+HEADERS = ("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h", "fourier.h")
 
 
 @cache

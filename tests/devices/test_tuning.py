@@ -49,7 +49,7 @@ def bench():
 def test_algorithms_and_strategies_are_timed_and_kept_by_device(cache):
     found = tuning.tune([(P, "forward")], 30.0, bench=bench()).seconds[P, "forward"]
     assert {family(name) for name in found} == {"im2col", "fft"}
-    assert len(found) == 7
+    assert len(found) == 4
     (entries,) = json.loads(cache.read_text())["builds"].values()
     ((key, kept),) = entries.items()
     assert key.startswith("host on ")

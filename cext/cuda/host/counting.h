@@ -12,7 +12,6 @@
 #define COUNTING_H
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -55,14 +54,14 @@ struct access {
 
 struct counter {
     int64_t counts[COUNTS];
-    std::vector<access> accesses; /* of a block */
-    std::map<std::tuple<int, int, const void *>, long> times;
-    std::unordered_set<uint64_t> loaded; /* sectors, by a block */
+    std::vector<access> accesses;             /* of a block */
+    std::unordered_map<uint64_t, long> times; /* by place in the code, thread and kind */
+    std::unordered_set<uint64_t> loaded;      /* sectors, by a block */
 
     void begin() { memset(counts, 0, sizeof counts); }
 
     void note(int thread, kind what, const void *site, uint64_t place, int bytes) {
-        const long time = times[std::make_tuple(thread, (int)what, site)]++;
+        const long time = times[(uint64_t)site ^ (uint64_t)thread << 48 ^ (uint64_t)what << 60]++;
         accesses.push_back({thread / 32, what, site, time, place, bytes, thread % 32});
     }
 
@@ -99,18 +98,20 @@ struct counter {
         }
     }
 
-    /* The units of memory that accesses touch. */
-    static std::unordered_set<uint64_t> units(const access *first, const access *last, int size) {
-        std::unordered_set<uint64_t> found;
+    /* The units of memory that accesses touch, each once. */
+    static std::vector<uint64_t> units(const access *first, const access *last, int size) {
+        std::vector<uint64_t> found;
         for (; first < last; first++)
             for (uint64_t unit = first->place / size; unit <= (first->place + first->bytes - 1) / size; unit++)
-                found.insert(unit);
+                found.push_back(unit);
+        std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
         return found;
     }
 
     void global(const access *first, const access *last) {
         const auto sectors = units(first, last, 32);
-        const int64_t least = (units(first, last, 1).size() + 31) / 32;
+        const int64_t least = (units(first, last, first->bytes).size() * first->bytes + 31) / 32;
         const bool load = first->kind == LOAD;
         counts[load ? LOADS : STORES]++;
         counts[load ? LOAD_SECTORS : STORE_SECTORS] += sectors.size();

@@ -36,7 +36,7 @@ def library(file: str, dtype: str, counting: bool = False) -> ctypes.CDLL:
     header = (folder / "cuda_on_host.h").read_text()
     if counting:
         header = header.replace('#include "counting.h"', (folder / "counting.h").read_text())
-    command += ["-DDOUBLE"] * (dtype == "float64") + ["-DCOUNTING"] * counting
+    command += ["-DDOUBLE"] * (dtype == "float64") + ["-DCOUNTING", "-O0"] * counting
     path = own_cache() / "host_kernels" / f"{file}-{dtype}-{sources.digest(header, text, *command)}.so"
     if not path.exists():
         _compile(command, header, text, path)

@@ -78,7 +78,7 @@ class Transform:
     accumulate: bool = False
 
     def bind(self, launcher: Any, x: Any, y: Any) -> Call:
-        dtype = _REALS[np.dtype(y.dtype).name]
+        dtype = reals_of(y)
         outer, middle, channels = self.batch
         real = (self.target if self.inverse else self.source).planes == 1 and self.frequencies == self.points // 2 + 1
         bits = (
@@ -87,18 +87,28 @@ class Transform:
         )
         count = outer * middle * channels
         sizes = (middle, channels, count, *self.source.numbers(), *self.target.numbers(), self.start, self.extent)
-        angles = 2 * np.pi * np.arange(self.points) / self.points
-        factors = launcher.constant(np.stack([np.cos(angles), np.sin(angles)], -1), dtype)
         kernel = f"fourier.{'inverse' if self.inverse else 'forward'}{'_real' * real}_{self.points}"
         columns, threads = block_of(self.points, np.dtype(dtype).itemsize)
         grid = (-(-count // (columns * (1 + real))),)
         flags = sum(1 << i for i, bit in enumerate(bits) if bit)
+        factors = factors_of(launcher, self.points, dtype)
         return launcher.launch(
-            kernel, dtype, grid, threads, *sizes, flags, float(self.scale), factors, _parts(x), _parts(y)
+            kernel, dtype, grid, threads, *sizes, flags, float(self.scale), factors, parts_of(x), parts_of(y)
         )
 
 
-def _parts(array: Any) -> Any:
+def factors_of(launcher: Any, points: int, dtype: str) -> Any:
+    """Cosines and sines of 2 pi k / N for k < N."""
+    angles = 2 * np.pi * np.arange(points) / points
+    return launcher.constant(np.stack([np.cos(angles), np.sin(angles)], -1), dtype)
+
+
+def reals_of(array: Any) -> str:
+    """The real dtype of an array's elements, or of their parts."""
+    return _REALS[np.dtype(array.dtype).name]
+
+
+def parts_of(array: Any) -> Any:
     """Complex elements as pairs of reals."""
     name = np.dtype(array.dtype).name
     return array.view(_REALS[name]) if name.startswith("complex") else array

@@ -57,7 +57,7 @@ class Fourier:
         return Spectra(p, direction, self.layout(p, direction), dict.fromkeys(kept)).nbytes
 
     def work(self, p: ConvProblem, direction: str) -> Work:
-        """Transforms move what they read, halves twice, and what they write; products all three spectra."""
+        """Transforms move what they read, halves twice if any, and what they write; products all three spectra."""
         return _work(p, direction, self.layout(p, direction))
 
     def kept_elements(self, p: ConvProblem, name: str) -> int:
@@ -121,7 +121,9 @@ def _work(p: ConvProblem, direction: str, layout: Layout) -> Work:
     times = {"others": (tiles, 1, tiles), "backward_weights": (tiles, tiles, 1)}[filters]
     spectrum = layout.reals * layout.frequencies
     moved = sum(
-        count * each * (points + (4 * layout.frequencies if layout.height.points > 1 else 0) + spectrum)
+        count
+        * each
+        * (points + (0 if layout.height.points == 1 or layout.at_once else 4 * layout.frequencies) + spectrum)
         for count, each in zip(times, (*operands, result), strict=True)
     )
     moved += tiles * spectrum * (sum(operands) + result)

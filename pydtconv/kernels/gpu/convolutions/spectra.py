@@ -21,6 +21,7 @@ from pydtconv.kernels.gpu.arrays import aligned, part, pixel_stride
 from pydtconv.kernels.gpu.convolutions.algorithm import Kept
 from pydtconv.kernels.gpu.convolutions.strategies import Layout, Tile, results_of, tiles_of
 from pydtconv.kernels.gpu.fourier import Side, Transform, interleaved, planar
+from pydtconv.kernels.gpu.fourier_planes import SquareTransform
 
 #: the spectra that each pass multiplies, and the pass that makes each first
 OPERANDS = {
@@ -51,7 +52,7 @@ class Spectra:
             "backward_weights": ((n, ci), (n, co), (ci, co)),
         }[direction]
         itemsize, places = dtypes.itemsize(p.dtype), []
-        halves = 2 * layout.columns * layout.height.points * max(map(math.prod, self.shapes))
+        halves = 2 * layout.columns * layout.height.points * max(map(math.prod, self.shapes)) * (not layout.at_once)
         self.nbytes = 0
         numbers = [layout.reals * layout.frequencies * math.prod(each) for each in self.shapes]
         for i, size in enumerate((*numbers, halves)):
@@ -167,6 +168,11 @@ class Spectra:
                 conjugate=conjugate,
             )  # fmt: skip
             return [call.bind(launcher, x, target)]
+        if self.layout.at_once:
+            final = self._side(c, n * c, points * n * c, plane)
+            starts, extents = zip(*((tile.start, tile.extent) for tile in (tile_h, tile_w)), strict=True)
+            square = SquareTransform(points, False, batch, rows, final, starts, extents, conjugate=conjugate)
+            return [square.bind(launcher, x, target)]
         height = tile_h.extent
         half = planar(height * c, c, 1, n * height * c, columns * n * height * c, 2)
         first = Transform(
@@ -225,6 +231,10 @@ class Spectra:
                 width, True, (n, 1, c), source, rows, starts[1], counts[1], columns, scale, conjugate, adds
             )
             return [call.bind(launcher, self.product, y)]
+        if self.layout.at_once:
+            source = self._side(c, n * c, points * n * c, plane)
+            square = SquareTransform(points, True, batch, source, rows, starts, counts, scale, conjugate, adds)
+            return [square.bind(launcher, self.product, y)]
         height = counts[0]
         source = self._side(points * n * c, c, n * c, plane)
         half = planar(n * height * c, height * c, 1, c, columns * n * height * c, 2)

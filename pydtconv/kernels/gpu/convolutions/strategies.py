@@ -13,6 +13,7 @@ from itertools import product
 
 from pydtconv.conv.problem import Axis, ConvProblem
 from pydtconv.kernels.gpu.fourier import LENGTHS
+from pydtconv.kernels.gpu.fourier_planes import serves
 
 PRODUCTS = ("gauss", "complex")
 #: so many times the best one's expected time is too long for a strategy to be tried
@@ -145,6 +146,11 @@ class Layout:
         height, width = (Basis(n, n - axis.kernel + 1) for axis, n in zip(axes, points, strict=True))
         whole = [b.results >= results_of(axis, direction) for axis, b in zip(axes, (height, width), strict=True)]
         return cls(height, width, strategy.products == "gauss", (whole[0], whole[1]))
+
+    @property
+    def at_once(self) -> bool:
+        """Whether one kernel transforms both axes of images and filters, whose channels lie together."""
+        return serves(self.height.points, self.width.points, "float32", False)
 
     @property
     def columns(self) -> int:
