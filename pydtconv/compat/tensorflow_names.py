@@ -37,6 +37,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "debugging",
         "errors",
         "lookup",
+        "ragged",
         "sparse",
         "summary",
         "bitwise",
@@ -96,6 +97,7 @@ def table(fullname: str) -> Mapping[str, Any]:
         modules,
         nn_losses,
         numpy_names,
+        ragged,
         random,
         settings,
         signals,
@@ -168,6 +170,7 @@ def table(fullname: str) -> Mapping[str, Any]:
         "tensorflow.debugging": assertions.table,
         "tensorflow.errors": assertions.errors,
         "tensorflow.random.experimental": random.experimental,
+        "tensorflow.ragged": ragged.table,
         "tensorflow.sparse": sparse.table,
         "tensorflow.summary": summary.table,
         "tensorflow.summary.experimental": summary.experimental,
@@ -186,13 +189,14 @@ def table(fullname: str) -> Mapping[str, Any]:
 
 
 def _top() -> dict[str, Any]:
-    from pydtconv.compat.tensorflow import assertions, dtypes, functions, miscellany, modules, variable
+    from pydtconv.compat.tensorflow import assertions, dtypes, functions, miscellany, modules, ragged, variable
     from pydtconv.loops import GradientTape, function
 
     return {
         "__version__": _version(),
         "GradientTape": GradientTape,
         "Module": modules.Module,
+        "RaggedTensor": ragged.RaggedTensor,
         "Tensor": variable.Tensor,
         "function": function,
         "newaxis": None,

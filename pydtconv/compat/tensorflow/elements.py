@@ -11,12 +11,13 @@ import numpy as np
 
 from pydtconv.compat.tensorflow.arrays import array
 from pydtconv.compat.tensorflow.pipeline import Pipeline
+from pydtconv.compat.tensorflow.ragged import RaggedTensor
 from pydtconv.compat.tensorflow.sparse import SparseTensor
 
 
 def as_array(value: Any) -> Any:
-    """A leaf of an element as a tensor; a data set, as of `window`, as it is."""
-    return value if isinstance(value, Pipeline) else array(value)
+    """A leaf of an element as a tensor; a data set, as of `window`, and ragged rows, as they are."""
+    return value if isinstance(value, (Pipeline, RaggedTensor)) else array(value)
 
 
 def joined(value: Any) -> Any:

@@ -24,6 +24,7 @@ from pydtconv.compat.tensorflow import (
 from pydtconv.compat.tensorflow.arrays import Count, Extents, array, name_of
 from pydtconv.compat.tensorflow.named import all_named
 from pydtconv.compat.tensorflow.of_strings import also_of_strings
+from pydtconv.compat.tensorflow.ragged import RaggedTensor
 from pydtconv.compat.tensorflow.sparse import SparseTensor
 from pydtconv.compat.tensorflow.variable import Variable
 from pydtconv.layers.base.symbolic import KerasTensor
@@ -41,6 +42,8 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    if isinstance(x, RaggedTensor):
+        return x.with_values(array(x.values, dtype))
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, array(x.values, dtype), x.dense_shape)
     return array(x, dtype)

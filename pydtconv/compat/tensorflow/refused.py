@@ -90,6 +90,7 @@ _REASONS: dict[str, tuple[tuple[str, str], ...]] = {
         ("get_memory_info get_memory_usage", "model.plan(batch_size=...) says what a step takes"),
         ("*", _ONE),
     ),
+    "tensorflow.ragged": (("*", _RAGGED),),
     "tensorflow.sparse": (("*", _SPARSE),),
     "tensorflow.summary": (("*", _INSIDE),),
     "tensorflow.compiler.tf2xla.python.xla": (("*", "code is compiled by its plan: write functions of tf"),),
