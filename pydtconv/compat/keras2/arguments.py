@@ -196,6 +196,15 @@ OTHERS: dict[type, Rows] = {
 }
 
 
+#: those of methods
+METHODS: dict[tuple[type, str], Rows] = {
+    (ImageDataGenerator, "flow_from_dataframe"): {
+        "class_mode": lambda value: {"class_mode": "raw" if value == "other" else value},
+        "has_ext": only(True), "drop_duplicates": dropped, "sort": dropped,
+    },
+}  # fmt: skip
+
+
 def translated(where: str, rows: Rows, kwargs: dict[str, Any], *taken: str) -> dict[str, Any]:
     """The arguments with their new names; each old one warns once.
 
@@ -290,6 +299,8 @@ def install() -> None:
     patches.around(layers.Layer, "__init__", _with_weights)
     for cls, rows in OTHERS.items():
         patches.around(cls, "__init__", _old(cls.__name__, rows))
+    for (cls, name), rows in METHODS.items():
+        patches.put(cls, name, taking(getattr(cls, name), rows))
     patches.put(Model, "__new__", staticmethod(_of_model(Model.__new__)))
 
 

@@ -23,6 +23,21 @@ def test_affine_transforms_are_those_of_scipy():
     assert images.apply_affine_transform(X) is X
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_old_arguments_of_tables(tf, tmp_path):
+    made = tf.keras.preprocessing.image.ImageDataGenerator()
+    for i in range(3):
+        tf.keras.utils.save_img(tmp_path / f"{i}.png", X)
+    table = {"filename": [f"{i}.png" for i in range(3)], "class": [0.5, 1.5, 2.5]}
+    settings = {"target_size": (4, 4), "shuffle": False}
+    expected = next(made.flow_from_dataframe(table, tmp_path, class_mode="raw", **settings))
+    old = {"class_mode": "other", "has_ext": True, "drop_duplicates": False, "sort": True}
+    for found, value in zip(next(made.flow_from_dataframe(table, tmp_path, **old, **settings)), expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+    with pytest.raises(ValueError, match="expected True"):
+        made.flow_from_dataframe(table, tmp_path, has_ext=False)
+
+
 def test_random_changes_follow_the_seed_and_their_range():
     for name, limit in (
         ("random_rotation", 30), ("random_shear", 20), ("random_zoom", (0.7, 1.3)), ("random_channel_shift", 0.2),
