@@ -20,6 +20,7 @@ from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor
 from pydtconv.models.model import Model
 from pydtconv.models.sequential import Sequential
+from pydtconv.support.dataset import PyDataset
 from pydtconv.trainers.data_adapters.arrays import class_weights as of_classes
 from pydtconv.trainers.data_adapters.arrays import to_arrays
 from pydtconv.trainers.trainer import Trainer
@@ -72,6 +73,19 @@ def _taken(kwargs: dict[str, Any], *pairs: tuple[str, str, str]) -> dict[str, An
     return kwargs
 
 
+def going_round(source: Any, steps: Any) -> Any:
+    """A data set that is asked for more batches than it has, as a generator that begins again, as Keras 2 went on."""
+    if not isinstance(source, PyDataset) or steps is None or not 0 < len(source) < steps:  # type: ignore[arg-type]
+        return source
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield from (source[i] for i in range(len(source)))  # type: ignore[arg-type]
+            source.on_epoch_end()
+
+    return batches()
+
+
 #: methods on generators: their arguments by place, what they are now, and which count samples
 _GENERATORS: dict[str, tuple[tuple[str, ...], str, tuple[tuple[str, str, str], ...]]] = {
     "fit_generator": (
@@ -101,6 +115,8 @@ def _on_generator(name: str) -> Callable[..., Any]:
             args = (args[0], *args[2:]) if len(args) == 2 else args
         kwargs.update(zip((each for each in places if each not in kwargs), args, strict=False))
         kwargs = _taken(kwargs, *counted)
+        for _, steps, source in counted:
+            kwargs.update({source: going_round(kwargs[source], kwargs.get(steps))} if source in kwargs else {})
         kwargs.setdefault("verbose", int(method == "fit"))
         return getattr(self, method)(kwargs.pop("generator"), **kwargs)
 

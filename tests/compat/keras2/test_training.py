@@ -82,6 +82,36 @@ def test_fit_and_compile_take_old_arguments(tf):
         found.compile("sgd", "mse", sample_weight_mode="spatial")
 
 
+@pytest.mark.parametrize("name", ["fit_generator", "evaluate_generator", "predict_generator"])
+def test_generators_with_fewer_batches_than_steps_begin_again(tf, name):
+    class Two(tf.keras.utils.Sequence):
+        ends = 0
+
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return X[i * 4 : i * 4 + 4], Y[i * 4 : i * 4 + 4]
+
+        def on_epoch_end(self):
+            self.ends += 1
+
+    def round_and_round():
+        while True:
+            yield from (two[0], two[1])
+
+    two, first = Two(), made()
+    more = {"epochs": 2, "validation_data": two, "validation_steps": 3, "verbose": 0} if "fit" in name else {}
+    found = getattr(first, name)(two, 5, **more)
+    assert two.ends >= 2
+    second = made()
+    more |= {"validation_data": round_and_round()} if more else {}
+    expected = getattr(second, name)(round_and_round(), 5, **more)
+    found, expected = (getattr(each, "history", each) for each in (found, expected))
+    np.testing.assert_equal(found, expected)
+    np.testing.assert_array_equal(first.get_weights()[0], second.get_weights()[0])
+
+
 #: weights of classes as Keras 2 took them, by the number of outputs, and those of the samples; None: ones
 CLASS_WEIGHTS = {
     "dict": (1, {0: 2.0, 1: 3.0}, [1]), "list": (1, [{0: 2.0, 1: 3.0}], [1]), "name": (1, {"a": {0: 2.0, 1: 3.0}}, [1]),
