@@ -38,14 +38,19 @@ struct shape {
         PAIR = FIRST ? N * (N + 1) : 1, /* distances in shared memory */
         ROW = FIRST ? N + 1 : N * PAIRS + (PAIRS < WIDE ? PAIRS : 0),
         POINT = FIRST ? 1 : PAIRS,
-        REALS = FIRST ? PAIRS * N * (N + 1) : N * ROW,
+        REALS = FIRST ? PAIRS * N * (N + 2) : N * ROW,     /* also of the spectra of all channels */
+        MOST = (PAIRS * N * HALF + THREADS - 1) / THREADS, /* half of the frequencies of pairs, by thread */
         FITS = 2 * REALS * sizeof(real) <= 48 << 10
     };
 
     __device__ static __forceinline__ int at(int pair, int h, int w) { return pair * PAIR + h * ROW + w * POINT; }
 
-    /* Where frequency k lies, or point k of the transform back. */
+    /* The same of half spectra of channels. */
+    __device__ static __forceinline__ int spectrum(int c, int h, int w) { return (c * N + h) * HALF + w; }
+
+    /* Where frequency k lies, or point k of the transform back; the frequency that lies at a place. */
     __device__ static __forceinline__ int place(int k) { return ROWS == 1 ? k : ROWS * (k % EACH) + k / EACH; }
+    __device__ static __forceinline__ int at_place(int p) { return ROWS == 1 ? p : p / ROWS + EACH * (p % ROWS); }
 };
 
 __device__ __forceinline__ int64_t begin_of(const sizes &s, const side &a, unsigned i) {
@@ -53,11 +58,14 @@ __device__ __forceinline__ int64_t begin_of(const sizes &s, const side &a, unsig
     return image * a.outer + (i - image * s.channels) * a.channel;
 }
 
-/* Calls f(channel, h, w) for H * W points of C channels, in the order in which they lie. */
-template <int THREADS, int C, int H, int W, int FIRST, typename F>
+/* Calls f(channel, h, w) for H * W points of C channels, in the order in which they lie; ROWS: of all channels a row,
+ * then the next.  Of points that lie together, rows of a few channels are in different banks. */
+template <int THREADS, int C, int H, int W, int FIRST, int ROWS, typename F>
 __device__ __forceinline__ void each(const F &f) {
     for (int t = threadIdx.x; t < C * H * W; t += THREADS)
-        if (FIRST)
+        if (FIRST && ROWS)
+            f(t / W % C, t / (C * W), t % W);
+        else if (FIRST)
             f(t / (H * W), t / W % H, t % W);
         else
             f(t % C, t / (C * W), t / C % W);
@@ -101,74 +109,158 @@ __device__ __forceinline__ void along(M &re, M &im, int step, int across, Array<
     }
 }
 
+/* Calls f(i, pair, h, w), its i-th time, for half of the frequencies of pairs; h is the fastest, as lines lie. */
+template <int N, int FIRST, typename F>
+__device__ __forceinline__ void each_half(const F &f) {
+    typedef shape<N, FIRST> S;
+    enum { ALL = S::PAIRS * N * S::HALF };
+#pragma unroll
+    for (int i = 0; i < S::MOST; i++) {
+        const int t = threadIdx.x + i * S::THREADS;
+        if (t < ALL) f(i, t / N % S::PAIRS, t % N, t / (N * S::PAIRS));
+    }
+}
+
 template <int N, int FIRST, typename M>
 __device__ __forceinline__ void forward(M &re, M &im, const sizes &s, double scale, Array<const real> factors,
                                         Array<const real> x, Array<real> y) {
     typedef shape<N, FIRST> S;
-    const unsigned first = blockIdx.x * 2 * S::PAIRS;
-    each<S::THREADS, 2 * S::PAIRS, N, N, FIRST>([&](int c, int h, int w) {
+    enum { THREADS = S::THREADS, PAIRS = S::PAIRS, HALF = S::HALF };
+    const unsigned first = blockIdx.x * 2 * PAIRS;
+    each<THREADS, 2 * PAIRS, N, N, FIRST, 1>([&](int c, int h, int w) {
         const int row = h - s.start_h, point = w - s.start_w;
         real a = 0;
         if (first + c < s.all && (unsigned)row < (unsigned)s.extent_h && (unsigned)point < (unsigned)s.extent_w)
             a = x[begin_of(s, s.from, first + c) + row * s.from.middle + point * s.from.point];
-        if (c < S::PAIRS)
+        if (c < PAIRS)
             re[S::at(c, h, w)] = a;
         else
-            im[S::at(c - S::PAIRS, h, w)] = a;
+            im[S::at(c - PAIRS, h, w)] = a;
     });
     __syncthreads();
     along<N, FIRST, 0>(re, im, S::ROW, S::POINT, factors);
     along<N, FIRST, 0>(re, im, S::POINT, S::ROW, factors);
-    const real half = (real)(scale / 2);
-    each<S::THREADS, 2 * S::PAIRS, N, S::HALF, FIRST>([&](int c, int h, int w) {
-        if (first + c >= s.all) return;
-        const int pair = c % S::PAIRS;
+    const real half = (real)(scale / 2), sign = s.conjugate ? -half : half;
+    const auto parts = [&](int pair, int h, int w, complex &a, complex &b) {
         const int here = S::at(pair, S::place(h), S::place(w));
         const int mirrored = S::at(pair, S::place((N - h) % N), S::place((N - w) % N));
         const complex z = {re[here], im[here]}, m = {re[mirrored], im[mirrored]};
-        complex a = {half * (z.re + m.re), half * (z.im - m.im)};
-        if (c >= S::PAIRS) a = {half * (z.im + m.im), half * (m.re - z.re)};
-        if (s.conjugate) a.im = -a.im;
-        write(y, begin_of(s, s.to, first + c) + h * s.to.middle + w * s.to.point, s.to, a, s.accumulate);
-    });
+        a = {half * (z.re + m.re), sign * (z.im - m.im)};
+        b = {half * (z.im + m.im), sign * (m.re - z.re)};
+    };
+    const auto put = [&](int c, int h, int w, complex a) {
+        if (first + c < s.all)
+            write(y, begin_of(s, s.to, first + c) + h * s.to.middle + w * s.to.point, s.to, a, s.accumulate);
+    };
+    if constexpr (FIRST) {
+        complex a[S::MOST], b[S::MOST];
+        each_half<N, FIRST>([&](int i, int pair, int p, int w) { parts(pair, S::at_place(p), w, a[i], b[i]); });
+        __syncthreads();
+        each_half<N, FIRST>([&](int i, int pair, int p, int w) {
+            const int here = S::spectrum(pair, S::at_place(p), w), other = here + PAIRS * N * HALF;
+            re[here] = a[i].re;
+            im[here] = a[i].im;
+            re[other] = b[i].re;
+            im[other] = b[i].im;
+        });
+        __syncthreads();
+        each<THREADS, 2 * PAIRS, N, HALF, FIRST, 0>([&](int c, int h, int w) {
+            const int here = S::spectrum(c, h, w);
+            put(c, h, w, {re[here], im[here]});
+        });
+    } else {
+        each<THREADS, 2 * PAIRS, HALF, N, FIRST, 0>([&](int c, int w, int p) {
+            complex a, b;
+            parts(c % PAIRS, S::at_place(p), w, a, b);
+            put(c, S::at_place(p), w, c < PAIRS ? a : b);
+        });
+    }
 }
 
 template <int N, int FIRST, typename M>
 __device__ __forceinline__ void inverse(M &re, M &im, const sizes &s, double scale, Array<const real> factors,
                                         Array<const real> x, Array<real> y) {
     typedef shape<N, FIRST> S;
-    const unsigned first = blockIdx.x * 2 * S::PAIRS;
-    const auto frequency = [&](unsigned c, int h, int w) {
+    enum { THREADS = S::THREADS, PAIRS = S::PAIRS, HALF = S::HALF };
+    const unsigned first = blockIdx.x * 2 * PAIRS;
+    const auto get = [&](int c, int h, int w) {
         complex a = {0, 0};
-        if (c >= s.all) return a;
-        const int64_t begin = begin_of(s, s.from, c) + w * s.from.point;
-        a = read(x, begin + h * s.from.middle, s.from);
-        if (w == 0 || w == N / 2) { /* of real points: what is not mirrored is left out */
-            const complex m = read(x, begin + (N - h) % N * s.from.middle, s.from);
-            a = {(a.re + m.re) / 2, (a.im - m.im) / 2};
-        }
+        if (first + c < s.all)
+            a = read(x, begin_of(s, s.from, first + c) + h * s.from.middle + w * s.from.point, s.from);
         if (s.conjugate) a.im = -a.im;
         return a;
     };
-    each<S::THREADS, S::PAIRS, N, S::HALF, FIRST>([&](int pair, int h, int w) {
-        const complex a = frequency(first + pair, h, w), b = frequency(first + S::PAIRS + pair, h, w);
-        const complex z = sum(a, b, false), m = sum(a, b, true);
+    /* of real points: in the first and the middle frequency, what is not mirrored is left out */
+    const auto real_part = [](complex a, complex m) {
+        const complex half = {(a.re + m.re) / 2, (a.im - m.im) / 2};
+        return half;
+    };
+    const auto put = [&](int pair, int h, int w, complex z) {
         re[S::at(pair, h, w)] = z.re;
         im[S::at(pair, h, w)] = z.im;
-        if (w == 0 || w == N / 2) return;
-        re[S::at(pair, (N - h) % N, N - w)] = m.re;
-        im[S::at(pair, (N - h) % N, N - w)] = m.im;
-    });
+    };
+    const auto put_mirrored = [&](int pair, int h, int w, complex m) {
+        if (w && w != N / 2) put(pair, (N - h) % N, N - w, m);
+    };
+    const auto edge = [](int w) { return w == 0 || w == N / 2; };
+    if constexpr (FIRST) {
+        each<THREADS, 2 * PAIRS, N, HALF, FIRST, 0>([&](int c, int h, int w) {
+            const complex a = get(c, h, w);
+            re[S::spectrum(c, h, w)] = a.re;
+            im[S::spectrum(c, h, w)] = a.im;
+        });
+        __syncthreads();
+        const auto staged = [&](int c, int h, int w) {
+            const int here = S::spectrum(c, h, w);
+            const complex a = {re[here], im[here]};
+            if (!edge(w)) return a;
+            const int mirrored = S::spectrum(c, (N - h) % N, w);
+            const complex m = {re[mirrored], im[mirrored]};
+            return real_part(a, m);
+        };
+        complex z[S::MOST], m[S::MOST];
+        each_half<N, FIRST>([&](int i, int pair, int h, int w) {
+            const complex a = staged(pair, h, w), b = staged(pair + PAIRS, h, w);
+            z[i] = sum(a, b, false);
+            m[i] = sum(a, b, true);
+        });
+        __syncthreads();
+        each_half<N, FIRST>([&](int i, int pair, int h, int w) {
+            put(pair, h, w, z[i]);
+            put_mirrored(pair, h, w, m[i]);
+        });
+    } else {
+        const auto whole = [&](int c, int h, int w) {
+            const complex a = get(c, h, w);
+            return edge(w) ? real_part(a, get(c, (N - h) % N, w)) : a;
+        };
+        if constexpr (PAIRS * sizeof(real) < 64) /* whole sectors: the other channel of a pair is in the same warp */
+            each<THREADS, 2 * PAIRS, N, HALF, FIRST, 0>([&](int c, int h, int w) {
+                const complex own = whole(c, h, w);
+                const complex other = {__shfl_xor_sync(FULL, own.re, PAIRS), __shfl_xor_sync(FULL, own.im, PAIRS)};
+                if (c < PAIRS)
+                    put(c, h, w, sum(own, other, false));
+                else
+                    put_mirrored(c - PAIRS, h, w, sum(other, own, true));
+            });
+        else
+            each<THREADS, PAIRS, N, HALF, FIRST, 0>([&](int pair, int h, int w) {
+                const complex a = whole(pair, h, w), b = whole(pair + PAIRS, h, w);
+                put(pair, h, w, sum(a, b, false));
+                put_mirrored(pair, h, w, sum(a, b, true));
+            });
+    }
     __syncthreads();
     along<N, FIRST, 1>(re, im, S::ROW, S::POINT, factors);
     along<N, FIRST, 1>(re, im, S::POINT, S::ROW, factors);
-    each<S::THREADS, 2 * S::PAIRS, N, N, FIRST>([&](int c, int h, int w) {
+    each<THREADS, 2 * PAIRS, N, N, FIRST, 1>([&](int c, int h, int w) {
+        if (!FIRST) w = S::at_place(w);
         const int row = h - s.start_h, point = w - s.start_w;
         if (first + c >= s.all || (unsigned)row >= (unsigned)s.extent_h || (unsigned)point >= (unsigned)s.extent_w)
             return;
-        const int here = S::at(c % S::PAIRS, S::place(h), S::place(w));
+        const int here = S::at(c % PAIRS, S::place(h), S::place(w));
         complex a = {0, 0};
-        if (c < S::PAIRS)
+        if (c < PAIRS)
             a.re = (real)scale * re[here];
         else
             a.re = (real)scale * im[here];

@@ -264,3 +264,7 @@ def test_what_a_device_lacks_is_refused_by_name():
         model.compile(optimizer, "sparse_categorical_crossentropy")
         with keras.device("host"), pytest.raises(NotImplementedError, match=message):
             model.train_on_batch(x, y)
+    model = keras.Sequential([keras.Input((6, 6, 1)), layers.Flatten(), layers.Dense(2, dtype="mixed_bfloat16")])
+    model.compile("sgd", "mse")
+    with keras.device("host"), pytest.raises(NotImplementedError, match="expected float32 or float64, got bfloat16"):
+        model.train_on_batch(x, np.zeros((2, 2)))
