@@ -100,7 +100,6 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
         distribution.set_distribution(distribution.SpatialParallel(devices, columns=columns(mesh)))
     model = compiled(case)
     x, y = batch_of(case, model)
-    weights = sum(variable.value.nbytes for variable in model.variables) / MIB
     seen: list[float] = []
 
     def end(step: int, logs: Any) -> None:
@@ -111,7 +110,7 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
         if not step:
             for slot in model._pydt_training.memory.store.slots.values():
                 memory.give_back(slot)  # of which the system may have some pages already
-            seen.append(memory.resident("VmRSS") - weights)
+            seen.append(memory.resident("VmRSS") - sum(map(held, model.variables)) / MIB)
 
     listener = callbacks.LambdaCallback(on_train_batch_begin=begin, on_train_batch_end=end)
     model.fit(_repeated(x), _repeated(y), batch_size=case.batch, verbose=0, shuffle=False, callbacks=[listener])
@@ -121,6 +120,11 @@ def trained(case: Case, mesh: str) -> list[dict[str, float]]:
     plan = step.executor.plan
     found = {"predicted": (plan.peak_bytes + plan.bound_bytes) / MIB, "measured": measured - before}
     return replica.current().collected(found, "the figures of all ranks")
+
+
+def held(variable: Any) -> int:
+    """Bytes of a variable here; before the first step those of which a rank is to keep some columns are whole, too."""
+    return variable.host_array.nbytes + (0 if variable.cut is None else variable.cut.whole.nbytes)
 
 
 def _repeated(array: Any) -> Any:

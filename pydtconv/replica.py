@@ -102,10 +102,11 @@ class Replica:
         """What applies the gradients of a plan while backward runs, by an optimizer."""
         return optimizer
 
-    def settle(self, state: bool = True) -> None:
+    def settle(self, state: bool = True, columns: bool | None = None) -> None:
         """Makes what processes have accumulated by themselves between two updates that of all; all must call it.
 
         state: gives each process all of the optimizer's state, where each has a part.
+        columns: the same of variables of which each has some columns, until the next step; by default as state.
         """
 
     def ask_to_end(self, number: int | None) -> None:

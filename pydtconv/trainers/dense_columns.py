@@ -23,7 +23,8 @@ def put_on(graph: Graph, model: Any, partition: Partition | None) -> None:
         optimizer.check_shards(graph.cut_variables, "columns")
         if optimizer.goes_by_variable:
             kind = type(optimizer).__name__
-            raise NotImplementedError(f"{kind}: columns: expected an optimizer that works element by element")
+            told = "expected an optimizer that works element by element, got one of whole variables"
+            raise NotImplementedError(f"{kind}: columns: {told}")
 
 
 def columns_of(model: Any, partition: Partition, all_named: bool) -> list[Variable]:

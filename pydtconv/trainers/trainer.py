@@ -156,7 +156,7 @@ class Trainer(BatchTrainer):
         try:
             listeners.on_train_begin()
             logs = self._pydt_fit_epochs(epochs, validation_freq, listeners)
-            replica.current().settle()
+            replica.current().settle(columns=False)
             listeners.settle()
             if epochs > initial_epoch and self.optimizer is not None:
                 with self._pydt_turn.taken():

@@ -137,15 +137,15 @@ class Worker(JointResults):
             options.check_gradients,
             self.accumulation.peers,
         )
-        if self.group is not None:
-            return ColumnStep(reduction, self.accumulation, self.small, self.group)
         if sharded:
             return ShardedStep(reduction, self.accumulation, self.small, optimizer)
         tunes = options.bucket_size == "tune"
         tuning = BucketTuning(reduction.set_buckets, self._slowest) if tunes else None
+        if self.group is not None:
+            return ColumnStep(reduction, self.accumulation, self.small, tuning, self.group)
         return GradientStep(reduction, self.accumulation, self.small, tuning)
 
-    def settle(self, state: bool = True) -> None:
+    def settle(self, state: bool = True, columns: bool | None = None) -> None:
         """Also waits for the reductions of steps that an error broke off."""
         for step in self._steps.values():
             step.finish()

@@ -1,6 +1,7 @@
 """Sums of gradients over all processes, while backward runs.
 
-gradient_step.py             a step: sums, then the update; shards.py: where each process has a part of the state
+gradient_step.py             a step: sums, then the update; shards.py: where each process has a part of the state;
+                             column_step.py: where each has some columns of dense layers
 reduction.py                 buckets of gradients (buckets.py), each reduced as soon as it is complete
 averages.py                  means of moving statistics
 window.py                    how many reductions are under way at a time

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pydtconv.distribution.gradients.accumulation import Accumulation
+from pydtconv.distribution.gradients.bucket_tuning import BucketTuning
 from pydtconv.distribution.gradients.gradient_step import GradientStep
 from pydtconv.distribution.gradients.reduction import Reduction
 from pydtconv.distribution.mpi.communicator import Communicator
@@ -19,9 +20,14 @@ class ColumnStep(GradientStep):
     """group: the processes that together have all columns."""
 
     def __init__(
-        self, reduction: Reduction, accumulation: Accumulation, communicator: Communicator, group: Communicator
+        self,
+        reduction: Reduction,
+        accumulation: Accumulation,
+        communicator: Communicator,
+        tuning: BucketTuning | None,
+        group: Communicator,
     ) -> None:
-        super().__init__(reduction, accumulation, communicator)
+        super().__init__(reduction, accumulation, communicator, tuning)
         self.group = group
 
     def _update(self, optimizer: Optimizer) -> None:

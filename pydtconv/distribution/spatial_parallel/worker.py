@@ -71,9 +71,9 @@ class SpatialWorker(Worker):
         self.accumulation = Accumulation(self.large, self.channels.of_parts(list(zip(*groups, strict=True))))
         self.columns = Columns(self.partition.index, len(groups[0]), group.allgather)
 
-    def settle(self, state: bool = True) -> None:
+    def settle(self, state: bool = True, columns: bool | None = None) -> None:
         super().settle(state)
-        for variable in self._cut if state else ():
+        for variable in self._cut if (state if columns is None else columns) else ():
             if variable.cut is not None:
                 variable.cut.keep(variable)
 
