@@ -28,7 +28,6 @@ class Reduction(Op):
     kind: ClassVar[str] = "sum"
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     mesh: ClassVar[str] = "reduction"
-    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         if self.axis is not None and not isinstance(self.axis, int):

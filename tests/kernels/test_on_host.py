@@ -87,6 +87,16 @@ MORE = {
         Case(ops.Pad(((0, 0), (2, 1), (0, 3), (1, 1)), value=0.5), (IMAGE,)),
         Case(ops.Pad(((0, 0), (2, 1), (0, 3), (0, 0)), "symmetric"), (IMAGE,)),
     ],
+    **{
+        kind: [
+            Case(kind(None), (normal(3, 40, 9),)),
+            Case(kind((0, -1), True), (normal(3, 4, 300),)),
+            Case(kind(1), (np.round(normal(4, 6, 5)),)),
+            Case(kind(()), (IMAGE,)),
+            Case(kind(2), (normal(2, 3, 1, 4),)),
+        ]
+        for kind in (ops.Sum, ops.Mean, ops.Max, ops.Min)
+    },
     ops.Dropout: [Case(ops.Dropout(0.4, (None, 1, 1, None)), (IMAGE,)), Case(ops.Dropout(0.5), (normal(7, 50),))],
 }
 

@@ -28,6 +28,11 @@ def with_axes(y: np.ndarray, axes: Sequence[int], rank: int) -> np.ndarray:
     return as_strided(y, [n for n, _ in dims], [s for _, s in dims])
 
 
+def factor_of(op: Reduction, shape: Sequence[int]) -> float:
+    """Of a mean 1 / number of elements, else 1."""
+    return 1 / max(1, math.prod(shape[d] for d in op.axes(len(shape)))) if isinstance(op, Mean) else 1.0
+
+
 class ReductionKernel(Kernel[ReductionType]):
     """factor * reduction; backward spreads factor * dy."""
 
@@ -38,36 +43,25 @@ class ReductionKernel(Kernel[ReductionType]):
         shape = inputs[0].shape
         return reduction_workspace(shape, self.op.axes(len(shape)), inputs[0].dtype) if direction == "forward" else 0
 
-    def factor(self, x: np.ndarray) -> float:
-        return 1.0
-
     def forward(self, p: Pass) -> Call:
         x = p.x[0]
         axes = self.op.axes(x.ndim)
         y = with_axes(p.y[0], axes, x.ndim)
         if not axes:
             return bind_copy(x, y)
-        return bind_reduce(self.kind, axes, x, y, p.workspace, factor=self.factor(x))
+        return bind_reduce(self.kind, axes, x, y, p.workspace, factor=factor_of(self.op, x.shape))
 
     def backward(self, p: Pass) -> Call:
         dx = p.dx[0]
         if dx is None:
             return nothing
         dy = with_axes(p.dy[0], self.op.axes(dx.ndim), dx.ndim)
-        return bind_copy(dy, dx, self.factor(dx), p.adds(0))
+        return bind_copy(dy, dx, factor_of(self.op, dx.shape), p.adds(0))
 
 
-@register(Sum, dtypes=IMAGES)
-class SumKernel(ReductionKernel[Sum]):
-    """factor is 1."""
-
-
-@register(Mean, dtypes=IMAGES)
-class MeanKernel(ReductionKernel[Mean]):
-    """factor is 1 / number of elements."""
-
-    def factor(self, x: np.ndarray) -> float:
-        return 1 / max(1, math.prod(x.shape[d] for d in self.op.axes(x.ndim)))
+@register(Sum, Mean, dtypes=IMAGES)
+class SumKernel(ReductionKernel[Reduction]):
+    """Sums, and means by their factor."""
 
 
 class ExtremumKernel(ReductionKernel[ReductionType]):

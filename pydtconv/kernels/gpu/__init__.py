@@ -15,6 +15,7 @@ from pydtconv.kernels.gpu import (  # noqa: F401
     normalization,
     pooling,
     random,
+    reduction,
     resize,
     shape,
     softmax,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from pydtconv.conv.activations import CODES
@@ -16,17 +17,22 @@ from pydtconv.ops.arithmetic import Add, Binary, Divide, Maximum, Minimum, Multi
 from pydtconv.ops.base import Spec
 
 
+def grouped(launcher: Any, x: Any, axes: Sequence[int], small: Any) -> tuple[int, int, Any, Any]:
+    """How reduction.cu takes an array and its reduction over axes: results, elements of each, and both layouts."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    turned = x.transpose((*kept, *axes))
+    target = small.reshape(tuple(x.shape[axis] for axis in kept))
+    inputs, results = (launcher.offsets(of.shape, of) for of in (turned, target))
+    return math.prod(target.shape), math.prod(x.shape[axis] for axis in axes), inputs, results
+
+
 def bind_sum_to(launcher: Any, term: Any, dx: Any, factor: float = 1.0, accumulate: bool = False) -> Call:
     """dx (+)= factor * term, summed over the axes along which dx was broadcast to term's shape."""
     axes = broadcast_axes(dx.shape, term.shape)
     if not axes:
         return launcher.copy(term, dx.reshape(term.shape) if dx.ndim != term.ndim else dx, factor, accumulate)
-    kept = [axis for axis in range(term.ndim) if axis not in axes]
-    target = dx.reshape(tuple(term.shape[axis] for axis in kept))
-    turned = term.transpose((*kept, *axes))
-    outputs, count = math.prod(target.shape), math.prod(term.shape[axis] for axis in axes)
-    inputs, results = (launcher.offsets(shape, of) for shape, of in ((turned.shape, turned), (target.shape, target)))
-    arguments = (outputs, count, inputs, results, float(factor), accumulate, term, target)
+    outputs, count, inputs, results = grouped(launcher, term, axes, dx)
+    arguments = (outputs, count, inputs, results, float(factor), accumulate, term, dx)
     return launcher.launch("reduction.sum", term.dtype, (outputs,), 256, *arguments) if outputs else nothing
 
 
