@@ -106,7 +106,8 @@ class Layer(Weights, Operation):
     # -- calling ------------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self._pydt_check_started()
+        if "_pydt_dtype_policy" not in self.__dict__:
+            self.name  # noqa: B018  which says so
         if len(args) > 1:
             args, kwargs = _with_training_named(type(self).call, args, kwargs)
         args, kwargs = self._pydt_convert_arguments(args, kwargs)

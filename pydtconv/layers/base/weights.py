@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,23 @@ from pydtconv.own_names import PREFIX, KerasName, OwnNames, reserved
 from pydtconv.support.uninterrupted import uninterrupted
 
 
+class _SetByInit:
+    """An attribute that `Layer.__init__` sets.  Before that RuntimeError is raised."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        raise RuntimeError(f"{owner.__name__}.__init__ must call super().__init__()")
+
+
 class Weights(OwnNames):
     """The part of `Layer` that holds variables and sublayers."""
 
-    name: str
-    built: bool
+    if TYPE_CHECKING:
+        name: str
+        built: bool
+    else:
+        name = built = activity_regularizer = _SetByInit()
     _pydt_layers: list[Any]
     _pydt_own_metrics: list[Any]
     _pydt_trainable_variables: list[Variable]
@@ -60,11 +72,6 @@ class Weights(OwnNames):
             put(self, "_pydt_non_trainable_variables", [])
             put(self, "_pydt_trainable", True)
             put(self, "_pydt_own_metrics", [])
-
-    def _pydt_check_started(self) -> None:
-        """Raises RuntimeError where `Layer.__init__` has not run."""
-        if "_pydt_dtype_policy" not in self.__dict__:
-            raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__()")
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle gets, in which lists and dicts are plain ones, with the names of those."""
@@ -159,7 +166,6 @@ class Weights(OwnNames):
         overwrite_with_gradient: whether optimizers set it to its gradient, in place of a step.  autocast is Keras's;
         only its default means something here.
         """
-        self._pydt_check_started()
         if isinstance(shape, str):
             raise ValueError(
                 f"{type(self).__name__}.add_weight: shape: expected extents, got {shape!r}: pass a name as name=..."
@@ -175,6 +181,7 @@ class Weights(OwnNames):
             raise ValueError(
                 f"{type(self).__name__} {self.name!r}: build: the layer is built already, and has its weights"
             )
+        path = context.path_of(self.name)
         dtype = dtype or self.variable_dtype
         if initializer is None:
             initializer = "glorot_uniform" if name_of(dtype) in FLOATING else "zeros"
@@ -184,7 +191,7 @@ class Weights(OwnNames):
         variable = Variable(
             make, extents, dtype, trainable and self._pydt_trainable, aggregation=aggregation, name=name
         )
-        variable.path = "/".join([*context.path_of(self.name), name])
+        variable.path = "/".join([*path, name])
         variable.overwrite_with_gradient = overwrite_with_gradient
         variable.regularizer = regularizers.get(regularizer)
         variable.constraint = constraints.get(constraint)

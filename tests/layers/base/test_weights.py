@@ -168,6 +168,9 @@ def test_super_init_is_asked_for():
         Forgot()(np.ones(2))
     with pytest.raises(RuntimeError, match="super"):
         Early()
+    for ask in (lambda x: x.name, repr, lambda x: x.get_config(), lambda x: x.count_params()):
+        with pytest.raises(RuntimeError, match=r"Forgot\.__init__ must call super"):
+            ask(Forgot())
 
 
 def test_errors_of_a_property_stay_visible():
