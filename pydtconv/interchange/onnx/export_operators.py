@@ -167,7 +167,7 @@ def _attention(w: Writer, node: Node) -> None:
 
 
 #: ONNX's activations of recurrent operators, by ours
-_RECURRENT = {"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu"}
+_RECURRENT = {"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu", "softsign": "Softsign"}
 
 
 def _products(w: Writer, z: Tensor, columns: np.ndarray) -> tuple[str, str, str | None]:
@@ -200,7 +200,8 @@ def _recurrence(w: Writer, node: Node) -> None:
     op = node.op
     assert isinstance(op, ops.Recurrence)
     given = dict(zip(op.places, node.inputs, strict=True))
-    unknown = {op.state_activation, op.gate_activation} - _RECURRENT.keys()
+    activations = [op.gate_activation] * (op.cell != "simple") + [op.state_activation] * (1 + (op.cell == "lstm"))
+    unknown = set(activations) - _RECURRENT.keys()
     if "mask" in given or unknown:
         what = "a mask" if "mask" in given else f"the activation {min(unknown)}"
         raise ValueError(f"export: recurrent layers with {what} have no ONNX operator")
@@ -219,8 +220,6 @@ def _recurrence(w: Writer, node: Node) -> None:
     bias = w.reshaped(w.emit("Concat", *parts, axis=0), (1, 2 * width)) if own or "b" in given else ""
     states = [w.emit("Unsqueeze", w.value(given[name]), w.integers([0])) for name in ("h0", "c0") if name in given]
     names += [bias, "", *states] if states else [bias] if bias else []
-    activations = [op.state_activation] if kind == "RNN" else [op.gate_activation, op.state_activation]
-    activations += [op.state_activation] * (kind == "LSTM")
     y, *last = w.emit(
         kind,
         *names,

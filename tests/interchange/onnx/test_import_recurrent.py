@@ -11,7 +11,7 @@ from tests.interchange.onnx_sessions import check, run
 def network():
     x = pydtconv.Input((5, 3))
     y = layers.Bidirectional(layers.LSTM(4, return_sequences=True))(x)
-    y = layers.GRU(4, return_sequences=True, go_backwards=True)(y)
+    y = layers.GRU(4, activation="softsign", return_sequences=True, go_backwards=True)(y)
     y, h = layers.GRU(3, return_state=True, return_sequences=True, reset_after=False)(y)
     state = layers.Dense(3)(h)
     z = layers.SimpleRNN(3, activation="relu")(y, initial_state=state)
