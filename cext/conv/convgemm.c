@@ -6,12 +6,13 @@
  * neural network training on multicore processors", JPDC 2022, section 3: packing, which a GEMM does anyway, absorbs
  * im2col.  Workspace: the GEMM's packed blocks.  A pointwise convolution is a plain GEMM that reads x in place.
  */
-#include "conv_internal.h"
+#include "forward_product.h"
 
-dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, DT(pack_a_fn) pack_a,
-                               const void *context, void *workspace, size_t bytes) {
+dtconv_status DT(forward_product)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, DT(pack_a_fn) pack_a,
+                                  const void *context, const DT(matrix) * a_in_place, DT(product_fn) product,
+                                  void *workspace, size_t bytes) {
     const int64_t co = p->co / p->groups;
-    const DT(matrix) w = {a->w + group * co, p->co, 1}, x = {a->x + group * (p->ci / p->groups), p->ldx, 1};
+    const DT(matrix) w = {a->w + group * co, p->co, 1};
     const int in_place = a->residual == a->y && !a->scale; /* then it is in C already */
     const DT(bias_activation) finish = {.bias = a->bias ? a->bias + group * co : NULL,
                                         .scale = a->scale ? a->scale + group * co : NULL,
@@ -33,8 +34,15 @@ dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, in
                                 .beta = in_place,
                                 .epilogue = plain ? NULL : DT(bias_activation_epilogue),
                                 .e = &finish,
-                                .a_in_place = dtconv_is_pointwise(p) ? &x : NULL};
-    return DT(gemm)(&gemm, workspace, bytes);
+                                .a_in_place = a_in_place};
+    return product(&gemm, workspace, bytes);
+}
+
+dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, DT(pack_a_fn) pack_a,
+                               const void *context, void *workspace, size_t bytes) {
+    const DT(matrix) x = {a->x + group * (p->ci / p->groups), p->ldx, 1};
+    return DT(forward_product)(p, a, group, pack_a, context, dtconv_is_pointwise(p) ? &x : NULL, DT(gemm), workspace,
+                               bytes);
 }
 
 size_t DT(conv_convgemm_forward_workspace)(const dtconv_conv *p) {

@@ -66,7 +66,7 @@ static inline void transpose(const real *const *row, int64_t p, real *dst, int64
 
 /* A full panel whose steps are neighbours in memory (along == 1): squares of SIDE x SIDE are transposed in registers.
  * The last square of a width that is no multiple of SIDE writes past its step, into the next one, which is written
- * after it; the last steps of the panel are copied one by one. */
+ * after it; the last square's steps are copied, where they are fewer one by one. */
 static void transposed_panel(const real *src, int64_t across, int64_t width, int64_t k, real *dst) {
     const real *row[DTCONV_UKR_MAX_NR + SIDE];
     for (int64_t i = 0; i < width + SIDE; i++) row[i] = src + (i < width ? i : width - 1) * across;
@@ -76,6 +76,12 @@ static void transposed_panel(const real *src, int64_t across, int64_t width, int
             for (int64_t i = 0; i < width; i++) __builtin_prefetch(row[i] + p + width * across);
         for (int64_t j = (width - 1) / SIDE * SIDE; j >= 0; j -= SIDE)
             transpose(row + j, p, dst + p * width + j, width);
+    }
+    if (p + SIDE == k) {
+        real last[SIDE * DTCONV_UKR_MAX_NR + SIDE];
+        for (int64_t j = (width - 1) / SIDE * SIDE; j >= 0; j -= SIDE) transpose(row + j, p, last + j, width);
+        memcpy(dst + p * width, last, (size_t)(SIDE * width) * sizeof(real));
+        return;
     }
     any_panel(src + p, across, 1, width, width, k - p, dst + p * width);
 }

@@ -62,7 +62,10 @@ typedef struct {
     X(fft_overlap_add, backward_weights)   \
     X(direct, forward)                     \
     X(direct, backward_data)               \
-    X(direct, backward_weights)
+    X(direct, backward_weights)            \
+    X(strassen, forward)                   \
+    X(strassen, backward_data)             \
+    X(strassen, backward_weights)
 
 /* Those that there are for float32 alone: by products of bfloat16, of operands that are rounded or split in two. */
 #define DTCONV_CONV_FLOAT32_PASSES(X) \

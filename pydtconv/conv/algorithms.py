@@ -36,6 +36,8 @@ class Algorithm:
     products: how many products of bfloat16 stand for one of float32 (matmul_precision.py); None: it multiplies as it
     stores.
     coarse: whether it is chosen only where `config.set_float32_matmul_precision` allows larger errors.
+    calibrates: whether the small problems of a calibration say what it costs; else its costs are as many times those
+    known as those of all others are.
     has_basis: whether its tiles may have several sizes; "fft 12x12" is the row "fft" with a basis of its own.
     """
 
@@ -55,6 +57,7 @@ class Algorithm:
     float32: bool = True
     products: int | None = None
     coarse: bool = False
+    calibrates: bool = True
     has_basis: bool = False
     basis: bases.Basis | None = None
 
@@ -285,6 +288,15 @@ TABLE = Table(
                 bypasses=True,
                 normalizes=True,
                 bfloat16=True,
+            ),
+            Algorithm(
+                "strassen",
+                DIRECTIONS,
+                _multiplies_matrices,
+                estimates.work_of_strassen,
+                rounding=3.0,
+                contained=False,  # sums of quarters of matrices go to results of other quarters
+                calibrates=False,  # it gains where the sums of large matrices cost little beside their products
             ),
             Algorithm(
                 "direct_bf16x3",

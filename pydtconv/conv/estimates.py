@@ -38,6 +38,10 @@ POINTWISE = {"products": 0.83, "filters": 0.115, "calls": 0.1}
 PHASES = {"signals": 1.15, "images": 1.6}
 
 
+#: elements of B of which `strassen` packs the sums at a time (cext/gemm/strassen.c)
+_PACKED = 4 * (32 << 20) // 7 // 4
+
+
 class Work(NamedTuple):
     """What a pass does, or what a unit of it costs in picoseconds."""
 
@@ -90,6 +94,31 @@ def work_of_gemm(p: ConvProblem, direction: str) -> Work:
         products=2.0 * p.groups * (pixels + 8) * k * wide * _itemsize(p) / 4,
         tiles=0.0,
         matrix=float(packed * pixels * taps * p.ci * _itemsize(p)),
+        images=_images(p),
+        filters=float(taps * ci * p.co * _itemsize(p)),
+        calls=p.groups,
+    )
+
+
+def work_of_strassen(p: ConvProblem, direction: str) -> Work:
+    """Seven products of quarters, in whole tiles; tiles: bytes of the sums that are packed, and of what is added to C.
+
+    Where the convolution is not pointwise, its matrix is built.  C is added to once for each depth of B that is packed.
+    """
+    p = _seen(p)
+    ci, co, taps, pixels = p.ci // p.groups, p.co // p.groups, prod(p.kernel), p.n * prod(p.out)
+    m, n, k = {
+        "forward": (pixels, co, taps * ci),
+        "backward_data": (pixels, taps * ci, co),
+        "backward_weights": (taps * ci, co, pixels),
+    }[direction]
+    m, n = -(-m // 28) * 28, -(-n // 64) * 64
+    packed = 1.75 * (m * k * -(-n // 2048) + k * n)
+    written = 3.0 * m * n * -(-k * min(n, 2048) // _PACKED)
+    return Work(
+        products=1.75 * p.groups * m * n * k * _itemsize(p) / 4,
+        tiles=p.groups * (packed + written) * _itemsize(p),
+        matrix=0.0 if p.is_pointwise else float(pixels * taps * p.ci * _itemsize(p)),
         images=_images(p),
         filters=float(taps * ci * p.co * _itemsize(p)),
         calls=p.groups,
@@ -245,6 +274,9 @@ COSTS: dict[tuple[str, str], Work] = {
     ("direct", "forward"): Work(4.67, 2.37e04, 0, 9.48, 115, 0),
     ("direct", "backward_data"): Work(4.88, 3.32e03, 0, 7.55, 129, 3.7e06),
     ("direct", "backward_weights"): Work(5.22, 1.38, 0, 23.4, 68.9, 1.44e07),
+    ("strassen", "forward"): Work(4.63, 90, 76, 24, 55.3, 0),  # as by matrix products; for none that it loses
+    ("strassen", "backward_data"): Work(4.66, 90, 42.9, 32.9, 63.3, 0),
+    ("strassen", "backward_weights"): Work(4.7, 90, 78, 62.7, 1.95, 0),
     ("direct_bf16x3", "forward"): Work(1.3, 1.4e06, 0, 64, 760, 0),  # these three as within steps of two threads
     ("direct_bf16x3", "backward_data"): Work(1.1, 0, 0, 135, 800, 0),
     ("direct_bf16x3", "backward_weights"): Work(2.9, 0, 225, 205, 380, 0),

@@ -61,3 +61,13 @@ def test_short_filters_of_signals_are_not_worth_a_transform(taps: int, direction
 def test_one_channel_is_no_depthwise_convolution(direction: str) -> None:
     """A vector of channels would hold one: ten times as slow as matrix products."""
     assert ranking(ConvProblem(64, 38, 38, 1, 1, 7), direction)[0] != "depthwise"
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward_data"])
+def test_strassen_is_for_matrices_that_are_large(direction: str) -> None:
+    """Not where its sums cost more than an eighth of the products, and never in strict precision."""
+    large = ConvProblem(64, 14, 14, 2048, 2048, 1)
+    assert ranking(large, direction)[0] == "strassen"
+    assert "strassen" not in ranking(large, direction, "strict")
+    for small in (ConvProblem(64, 14, 14, 512, 512, 1), ConvProblem(8, 1, 1, 4096, 4096, 1)):
+        assert ranking(small, direction)[0] != "strassen"
