@@ -150,6 +150,12 @@ def test_what_passes_cannot_share():
     assert [each.name for each in kept(p, names | {"backward_weights": "fft 8x8 gauss"})] == ["w_spectra"]
 
 
+def test_images_of_one_column_are_refused():
+    p = ConvProblem(2, 9, 1, 3, 5, kernel=(3, 1), padding="same")
+    assert explain(p, "forward")["fft"] == "expected images of more than one column, got one"
+    assert candidates(p, "forward", 4) == ["im2col"]
+
+
 def test_strategies_by_name():
     p = PROBLEMS["3x3_same"]
     assert choose(p, "forward", "fft 8x16 complex").algorithm == "fft 8x16 complex"

@@ -42,6 +42,8 @@ class Fourier:
             return f"expected less padding than the kernel has taps, got {p.padding}"
         if p.is_pointwise:
             return "expected more than one tap, got a pointwise convolution"
+        if p.axes[-1].kernel == p.axes[-1].extent == 1:
+            return "expected images of more than one column, got one"
         return None if self.strategy is None else self.strategy.reason(p, direction)
 
     def layout(self, p: ConvProblem, direction: str) -> Layout:
