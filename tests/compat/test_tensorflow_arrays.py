@@ -71,3 +71,16 @@ def test_shapes_of_arrays_are_tuples_that_know_tensorflows_names():
     x.set_shape((None, 3))
     with pytest.raises(ValueError, match=r"set_shape: expected a shape that \(2, 3\) fits, got \(5, 3\)"):
         x.set_shape((5, 3))
+
+
+def test_functions_that_change_nothing_give_tensors(tf):
+    x = tf.constant(np.arange(60, dtype="float32").reshape(4, 5, 3))
+    found = [
+        tf.slice(x, [0, 0, 0], [4, 5, -1]), x[:], tf.reshape(x, (4, 5, 3)), tf.cast(x, tf.float32), tf.squeeze(x),
+        tf.transpose(x, [0, 1, 2]), tf.pad(x, [[0, 0]] * 3), tf.tile(x, [1, 1, 1]), tf.roll(x, 0, 0),
+        tf.broadcast_to(x, (4, 5, 3)), tf.concat([x], 0), tf.identity(x), tf.split(x, 1)[0], tf.reverse(x, []),
+        tf.image.resize(x, [4, 5]), tf.image.crop_to_bounding_box(x, 0, 0, 4, 5), tf.image.central_crop(x, 1.0),
+        tf.image.pad_to_bounding_box(x, 0, 0, 4, 5), tf.image.rot90(x, 0), tf.clip_by_value(x, -1e9, 1e9),
+    ]  # fmt: skip
+    for each in found:
+        np.testing.assert_array_equal(each.numpy(), x.numpy())

@@ -137,7 +137,7 @@ def get_item(x: Any, key: Any) -> Any:
             shape.append(-1 if extent is None else max((extent if stop is None else stop) - start, 0))
     if any(starts) or any(stop is not None for stop in stops):
         x = moved(Slice(tuple(starts), tuple(stops)), x)
-    return x if len(shape) == len(x.shape) and None not in _parts(key) else reshape(x, shape)
+    return as_result(x) if len(shape) == len(x.shape) and None not in _parts(key) else reshape(x, shape)
 
 
 def _plain(part: Any) -> Any:
