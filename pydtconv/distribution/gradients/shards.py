@@ -187,7 +187,8 @@ class ShardedStep(GradientStep):
                 self._accumulator.fill(0)
             else:
                 self._gather("gradient_accumulator", self._accumulator)
-        self._end(self._updated)
+        changed = updates or optimizer.use_ema
+        self._end(self._updated if changed else len(self.reduction.buckets))
         if self._is_read or self._constrained:
             self.weights.finish()
         optimizer.end()

@@ -16,8 +16,8 @@ from pydtconv.distribution.mpi.communicator import Request
 from pydtconv.distribution.mpi.progress import Progress
 from pydtconv.graph.plan import Plan
 
-#: buckets that are gathered together within backward, where later sums are to have the link
-_EARLY = 2
+#: buckets that are gathered together within backward: later sums, and those of metrics, come behind them
+_EARLY = 1
 #: seconds of the link's work that are under way: small messages to the same processes come behind it
 _SECONDS = 0.05
 
