@@ -19,7 +19,8 @@ from pydtconv import callbacks, config, distribution, optimizers, replica
 from pydtconv.distribution.mpi.launch import world
 
 WAYS = (None, "optimizer", "gradients")
-_SECONDS = 0.02
+#: between two looks at memory, and steps of an epoch in which it is looked at
+_SECONDS, _WATCHED = 0.02, 5
 
 
 def resident(array: np.ndarray) -> int:
@@ -68,8 +69,8 @@ class Epoch(callbacks.History):
     def _bytes(self) -> int:
         store = self.model._pydt_training.memory.store
         worker: Any = replica.current()
-        backend = worker._steps[store].reduction.backend
-        received = sum(array.nbytes for array in tuple(backend.free))
+        step = worker._steps.get(store)  # none before the first step
+        received = 0 if step is None else sum(array.nbytes for array in tuple(step.reduction.backend.free))
         slots = self.model.optimizer._pydt_slots.flat.values()
         return received + sum(map(resident, (*slots, store.gradients)))
 
@@ -95,9 +96,10 @@ def main() -> None:
         ways[way] = distribution.DataParallel(bucket_size=options.bucket, shard=way)
 
     def epoch(way: str | None, watches: bool = False) -> Epoch:
-        noted = Epoch(watches)
+        noted, batch = Epoch(watches), options.batch * here.size
+        count = batch * (_WATCHED if watches else options.steps)
         with ways[way].scope():
-            models[way].fit(x, y, options.batch * here.size, 1, 0, [noted], shuffle=False)
+            models[way].fit(x[:count], y[:count], batch, 1, 0, [noted], shuffle=False)
         return noted
 
     memory = {way: epoch(way, watches=True) for way in WAYS}

@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--bucket-size", type=float, default=4.0, help="MiB of a bucket of gradients (default: 4)")
     parser.add_argument("--steps", type=int, default=20, help="steps of a turn (default: 20)")
-    parser.add_argument("--turns", type=int, default=3, help="turns of each way (default: 3)")
+    parser.add_argument("--turns", type=int, default=2, help="turns of each way (default: 2)")
     options = parser.parse_args()
     reason = missing()
     if reason:
