@@ -17,7 +17,7 @@ from pydtconv.graph.runtime.hooks import Hooks
 from pydtconv.graph.runtime.memory import Memory
 from pydtconv.graph.runtime.rows import Rows
 from pydtconv.graph.runtime.scratch_file import TransferError
-from pydtconv.graph.runtime.traced_loop import traced_loop, unrolled
+from pydtconv.graph.runtime.traced_loop import is_unrolled, traced_loop, unrolled
 from pydtconv.graph.schedule import measured_times
 from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.offload_search import Offload
@@ -44,6 +44,7 @@ __all__ = [
     "build_plan",
     "current_graph",
     "disk_speed",
+    "is_unrolled",
     "measured_times",
     "passes_of",
     "run_once",

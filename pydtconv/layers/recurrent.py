@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import ops, replica, tree
-from pydtconv.graph import traced_loop
+from pydtconv.graph import is_unrolled, traced_loop
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.base.layer import Layer
 from pydtconv.layers.base.symbolic import KerasTensor, infer_outputs
@@ -278,7 +278,6 @@ def _at_once(
     assert cell._pydt_kinds is not None
     if not cell.built:
         cell.build((x.shape[0], *x.shape[2:]))
-    z = cell._pydt_products(x, training, sequence=True)
     bias = cell._pydt_biases[1]
     given = states or []
     op = ops.Recurrence(
@@ -291,6 +290,9 @@ def _at_once(
         has_state=bool(given),
         has_mask=mask is not None,
     )
+    if is_unrolled(op):
+        return _step_by_step(layer, cell, x, states, mask, training, sequences)
+    z = cell._pydt_products(x, training, sequence=True)
     more = [each for each in (bias, *given, mask) if each is not None]
     y, *new = op(z, cell.recurrent_kernel, *more)
     return y, new

@@ -23,22 +23,30 @@ StepFunction = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class _Unrolls(threading.local):
-    """now: whether this thread leaves the steps of loops in the graph."""
+    """keeps: which operators of loops stay while this thread leaves their steps in the graph; None: it does not."""
 
-    now = False
+    keeps: Callable[[Any], bool] | None = None
 
 
 _unrolls = _Unrolls()
 
 
 @contextmanager
-def unrolled() -> Iterator[None]:
-    """While loops are traced as the operators of all their steps, one behind the other."""
-    before, _unrolls.now = _unrolls.now, True
+def unrolled(keeps: Callable[[Any], bool]) -> Iterator[None]:
+    """While loops are traced as the operators of all their steps, one behind the other.
+
+    keeps: whether a `Recurrence` stays the operator that it is.
+    """
+    before, _unrolls.keeps = _unrolls.keeps, keeps
     try:
         yield
     finally:
-        _unrolls.now = before
+        _unrolls.keeps = before
+
+
+def is_unrolled(op: Any) -> bool:
+    """Whether the steps of this recurrence are to be traced one by one."""
+    return _unrolls.keeps is not None and not _unrolls.keeps(op)
 
 
 class _NoBody(Exception):
@@ -69,7 +77,7 @@ def traced_loop(
     """
     graph = current_graph()
     leaves = [*tree.flatten(states), *tree.flatten(xs)]
-    if graph is None or graph.device != "cpu" or steps < 2 or _unrolls.now:
+    if graph is None or graph.device != "cpu" or steps < 2 or _unrolls.keeps is not None:
         return None
     if not any(isinstance(x, Tensor) for x in leaves):
         return None

@@ -170,6 +170,15 @@ def _attention(w: Writer, node: Node) -> None:
 _RECURRENT = {"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu", "softsign": "Softsign"}
 
 
+def _activations(op: ops.Recurrence) -> list[str]:
+    return [op.gate_activation] * (op.cell != "simple") + [op.state_activation] * (1 + (op.cell == "lstm"))
+
+
+def has_operator(op: ops.Recurrence) -> bool:
+    """Whether ONNX has the recurrence; the steps of others are in the trace."""
+    return not op.has_mask and _RECURRENT.keys() >= set(_activations(op))
+
+
 def _products(w: Writer, z: Tensor, columns: np.ndarray) -> tuple[str, str, str | None]:
     """x, weights and bias of z = x weights + bias: those of a dense layer, or z itself and the identity.
 
@@ -200,11 +209,7 @@ def _recurrence(w: Writer, node: Node) -> None:
     op = node.op
     assert isinstance(op, ops.Recurrence)
     given = dict(zip(op.places, node.inputs, strict=True))
-    activations = [op.gate_activation] * (op.cell != "simple") + [op.state_activation] * (1 + (op.cell == "lstm"))
-    unknown = set(activations) - _RECURRENT.keys()
-    if "mask" in given or unknown:
-        what = "a mask" if "mask" in given else f"the activation {min(unknown)}"
-        raise ValueError(f"export: recurrent layers with {what} have no ONNX operator")
+    activations = _activations(op)
     z, units = given["z"], given["w"].shape[0] or 0
     kind, order = {"simple": ("RNN", [0]), "lstm": ("LSTM", [0, 3, 1, 2])}.get(op.cell, ("GRU", [0, 1, 2]))
     width = len(order) * units

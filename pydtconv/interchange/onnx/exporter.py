@@ -112,7 +112,7 @@ def _traced(model: Any, shapes: Any, batch: int) -> Traced:
         size = batch if shape[0] is None else shape[0]
         return np.broadcast_to(np.zeros((), "float32"), (size, *shape[1:]))  # type: ignore[arg-type]
 
-    with unrolled():
+    with unrolled(keeps=export_operators.has_operator):
         traced = trace(model, "predict", Batch(tree.map_shape_structure(zeros, shapes), None, None, batch), None)
     outputs, kept = traced.graph.outputs, set(tree.flatten(traced.predictions))
     traced.graph.outputs = {name: tensor for name, tensor in outputs.items() if name in kept}  # without penalties

@@ -40,10 +40,16 @@ def test_to_onnx_and_back(tmp_path):
     assert last < first
 
 
-def test_masks_have_no_operator(tmp_path):
-    model = pydtconv.Sequential([pydtconv.Input((5, 3)), layers.Masking(), layers.LSTM(2)])
-    with pytest.raises(ValueError, match="recurrent layers with a mask have no ONNX operator"):
-        model.export(tmp_path / "net.onnx", format="onnx")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: [layers.Masking(), layers.Bidirectional(layers.LSTM(2, return_sequences=True)), layers.GRU(2)],
+        lambda: [layers.SimpleRNN(2, activation=None), layers.Dense(1)],
+        lambda: [layers.GRU(2, recurrent_activation="hard_sigmoid", go_backwards=True)],
+    ],
+)
+def test_steps_of_masked_layers_and_other_activations(make, tmp_path):
+    check(pydtconv.Sequential([pydtconv.Input((5, 3)), *make()]), tmp_path / "net.onnx", (5, 3))
 
 
 @pytest.mark.parametrize(
