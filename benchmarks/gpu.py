@@ -5,12 +5,16 @@ transforms ask of memory (gpu_counts.py), into gpu_counts.csv.  It fails where a
 --peer torch needs one: transforms beside cuFFT, convolutions beside cuDNN and training beside PyTorch on the same GPU
 (gpu_peers.py), into gpu_fft.csv, gpu_layers.csv, gpu_table3.csv to gpu_table5.csv, gpu_sweep.csv and gpu_train.csv,
 with ratios and pictures; with --precision high both sides round operands to TF32, and names end in _tf32.
+--all --minutes 10 is for a GPU that is there for minutes: all parts, the most telling first, each row written as it
+comes, until the time is over.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,7 +26,8 @@ from pydtconv import config
 from pydtconv.conv import ConvProblem
 from pydtconv.conv.problem import DIRECTIONS
 
-PARTS = ("fft", "layers", "table3", "table4", "table5", "sweep", "train")
+#: the most telling first
+PARTS = ("fft", "train", "table3", "layers", "table4", "sweep", "table5")
 
 
 def static() -> int:
@@ -76,8 +81,18 @@ def parts(device: Any, peer: gpu_peers.Peer, options: argparse.Namespace) -> Ite
         "sweep": lambda: gpu_peers.sweep(device, peer, options.sample, options.seed, options.seconds),
         "train": lambda: gpu_peers.training(device, peer),
     }
+    end = time.monotonic() + 60 * options.minutes
     for name in options.parts:
-        yield f"gpu_{name}" + ("" if config.float32_matmul_precision() == "highest" else "_tf32"), list(known[name]())
+        file = f"gpu_{name}" + ("" if config.float32_matmul_precision() == "highest" else "_tf32")
+        rows: list[Row] = []
+        for row in known[name]():
+            rows.append(row)
+            report.write_csv(file, rows)
+            if time.monotonic() > end:
+                break
+        yield file, rows
+        if time.monotonic() > end:
+            return
 
 
 def _layers() -> dict[str, ConvProblem]:
@@ -127,6 +142,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--static", action="store_true", help="what the compiler says of the kernels; needs no GPU")
     parser.add_argument("--peer", choices=["torch"], help="measure on a GPU beside PyTorch")
+    parser.add_argument("--all", action="store_const", const="torch", dest="peer", help="the same as --peer torch")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="in which it ends (default: no limit)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what is measured (default: all)")
     parser.add_argument("--sample", type=int, default=300, help="configurations of the sweep (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")

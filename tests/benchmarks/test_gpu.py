@@ -32,7 +32,7 @@ def sides(monkeypatch, tmp_path):
 @pytest.mark.slow
 def test_all_parts_but_training(sides, tmp_path, capsys):
     names = [name for name in gpu.PARTS if name != "train"]
-    options = argparse.Namespace(parts=names, sample=1, seed=0, seconds=60.0)
+    options = argparse.Namespace(parts=names, sample=1, seed=0, seconds=60.0, minutes=60.0)
     for name, rows in gpu.parts(*sides, options):
         assert len(rows) == (2 if name == "gpu_fft" else 3)
         gpu.keep(name, rows)
@@ -43,6 +43,13 @@ def test_all_parts_but_training(sides, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     assert pictures <= written
     assert "geometric mean to cuDNN" in capsys.readouterr().out
+
+
+def test_minutes_that_are_over_leave_what_was_measured(sides, tmp_path):
+    options = argparse.Namespace(parts=["fft", "table4"], sample=1, seed=0, seconds=60.0, minutes=0.0)
+    ((name, rows),) = gpu.parts(*sides, options)
+    assert (name, len(rows)) == ("gpu_fft", 1)
+    assert len(report.read_csv(name)) == 1
 
 
 @pytest.mark.slow
