@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pydtconv import dtype_policies, tree
 from pydtconv.layers.base import layer_tree
 from pydtconv.layers.base.layer import Layer
@@ -15,6 +17,7 @@ from pydtconv.models.model import Model
 from pydtconv.models.network import Network
 from pydtconv.naming import auto_name
 from pydtconv.serialization.objects import deserialize_keras_object, serialize_keras_object
+from pydtconv.support.strings import are_fingerprints
 
 
 class Sequential(Model):
@@ -128,6 +131,12 @@ class Sequential(Model):
             self._pydt_build_for(shape, "int64" if str(x.dtype) == "int64" else None)  # fingerprints keep all bits
         else:
             self.build(shape)
+
+    def _pydt_note_texts(self, inputs: Any) -> None:
+        """The first batch of strings makes an Input for them."""
+        if self._pydt_network is None and isinstance(inputs, np.ndarray) and are_fingerprints(inputs):
+            self._pydt_build_for((None, *inputs.shape[1:]), "string")
+        super()._pydt_note_texts(inputs)
 
     def _pydt_input_dtypes(self, inputs: Any) -> list[str | None]:
         """Images are floats where an Input does not say otherwise; what a dict holds besides stays what it is."""

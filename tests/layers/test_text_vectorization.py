@@ -177,3 +177,18 @@ def test_lookups_of_a_file_of_keras(tmp_path):
             archive.writestr(f"assets/layers/{name}/vocabulary.txt", lines)
         found.append(keras.models.load_model(tmp_path / "a.keras").predict(inputs, verbose=0).tolist())
     assert found == [[[0.5, 0.25, 4.0]], [[2], [0]], [[1], [0]]]
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+@pytest.mark.parametrize("mode", ["int", "tf_idf"])
+def test_first_of_a_sequential_without_an_input(mode, shape):
+    texts = np.array(["a b c", "c d", "e"]).reshape(shape)
+    reading = layers.TextVectorization(output_mode=mode)
+    reading.adapt(texts)
+    model = keras.Sequential([reading, layers.Rescaling(2.0)])
+    np.testing.assert_allclose(model.predict(texts, verbose=0), 2 * np.asarray(reading(texts), "float32"))
+    longer = np.array(["a b c d e"]).reshape(shape)
+    assert model.predict(longer, verbose=0).shape == reading(longer).shape
+    fitted = keras.Sequential([layers.StringLookup(vocabulary=["a"], output_mode="one_hot"), layers.Dense(2)])
+    fitted.compile("sgd", "mse")
+    fitted.fit(np.array(["a", "b"]), np.zeros((2, 2)), verbose=0)
