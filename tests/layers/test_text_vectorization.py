@@ -187,6 +187,8 @@ def test_first_of_a_sequential_without_an_input(mode, shape):
     reading.adapt(texts)
     model = keras.Sequential([reading, layers.Rescaling(2.0)])
     np.testing.assert_allclose(model.predict(texts, verbose=0), 2 * np.asarray(reading(texts), "float32"))
+    many = np.array([f"a b {i}" for i in range(100)]).reshape(shape)
+    assert len(model.predict(many, verbose=0)) == 100
     longer = np.array(["a b c d e"]).reshape(shape)
     assert model.predict(longer, verbose=0).shape == reading(longer).shape
     fitted = keras.Sequential([layers.StringLookup(vocabulary=["a"], output_mode="one_hot"), layers.Dense(2)])

@@ -78,6 +78,7 @@ class TextVectorization(Vocabulary):
             raise ValueError(f"TextVectorization: ngrams: expected None, an integer or a tuple of some, got {ngrams!r}")
         check("TextVectorization: ngrams", lengths, 1)
         self.output_sequence_length, self.ragged = output_sequence_length, False
+        keep_strings()
         self._longest: int | None = None
         self._start(
             max_tokens, 1, "", vocabulary, False, output_mode, idf_weights, pad_to_max_tokens, None, sparse
@@ -154,7 +155,6 @@ class TextVectorization(Vocabulary):
             return self._of_array(inputs)
         if isinstance(inputs, KerasTensor) and not reads_strings(inputs):
             raise ValueError(f"TextVectorization {self.name!r}: expected an Input(dtype='string'), got {inputs}")
-        keep_strings()
         return super().__call__(inputs, *args, **kwargs)
 
     def _places_of_words(self) -> dict[Any, int]:
