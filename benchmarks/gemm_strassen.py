@@ -42,7 +42,7 @@ def rows_of(names: Sequence[str], dtype: str, threads: int, shapes: Sequence, se
         want = a[:64].astype(np.float64) @ b
         for name, each in times.items():
             sides[name]()
-            error = float(np.linalg.norm(c[:64] - want) / np.linalg.norm(want))
+            error = f"{np.linalg.norm(c[:64] - want) / np.linalg.norm(want):.1e}"
             rows.append({
                 "shape": shape, "m": m, "n": n, "k": k, "dtype": dtype, "threads": threads, "algorithm": name,
                 "ms": 1e3 * each, "GFLOPS": 2e-9 * m * n * k / each, "gain": times[names[0]] / each, "error": error,
