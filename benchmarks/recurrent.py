@@ -11,6 +11,7 @@ peak of the cores' multiply-adds.  CSV files go to benchmarks/results/.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -94,18 +95,19 @@ def gflops(case: Case) -> float:
     return total
 
 
-def ours(case: Case, steps: int) -> dict[str, Any]:
-    """Trains in this process."""
+def ours(case: Case, steps: int, limit: str) -> dict[str, Any]:
+    """Trains in this process.  limit: of the memory of a step; "" for none."""
     model = network(case)
     model.compile(keras.optimizers.SGD(0.001, momentum=0.9), "mean_squared_error")
     rng = np.random.default_rng(0)
     x = rng.standard_normal((case.batch, *model.input_shape[1:]), np.float32)
     y = rng.standard_normal((case.batch, *model.output_shape[1:]), np.float32)
     seconds = []
-    for _ in range(steps + 2):
-        start = time.perf_counter()
-        model.train_on_batch(x, y)
-        seconds.append(time.perf_counter() - start)
+    with keras.memory_limit(limit) if limit else contextlib.nullcontext():
+        for _ in range(steps + 2):
+            start = time.perf_counter()
+            model.train_on_batch(x, y)
+            seconds.append(time.perf_counter() - start)
     return {"first": seconds[0], "seconds": seconds[2:], "peak MiB": memory.peak()}
 
 
@@ -116,7 +118,9 @@ def results_of(case: Case, options: argparse.Namespace, pythons: dict[str, str],
     described.write_text(network(case).to_json())
     found: dict[str, list[Any]] = {"": [], **{name: [] for name in pythons}}
     for _ in range(options.rounds):
-        found[""].append(in_own_process("benchmarks.recurrent", ["--one", *words], options.threads))
+        found[""].append(
+            in_own_process("benchmarks.recurrent", ["--one", *words, options.memory_limit], options.threads)
+        )
         for name, python in pythons.items():
             task, given = ("recurrent", words) if name == "torch" else ("train", [described, case.batch, options.steps])
             clock = [] if name == "torch" else ["perf_counter"]
@@ -146,8 +150,8 @@ def row(case: Case, results: dict[str, list[Any]], peer: str, peak: float) -> di
 
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
-        cell, *numbers, steps = sys.argv[2:]
-        print(json.dumps(ours(Case(cell, *map(int, numbers)), int(steps))))
+        cell, *numbers, steps, limit = sys.argv[2:]
+        print(json.dumps(ours(Case(cell, *map(int, numbers)), int(steps), limit)))
         return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.recurrent", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -158,6 +162,7 @@ def main() -> None:
     parser.add_argument("--layers", nargs="+", type=int, help="cases of so many layers alone")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each side (default: 2)")
     parser.add_argument("--steps", type=int, default=5, help="timed steps of a process (default: 5)")
+    parser.add_argument("--memory-limit", default="", help="of our step, such as 2GiB; peers have no such option")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     pythons = installed(options.peer, options.peer_python)
