@@ -86,7 +86,9 @@ class Binder:
             return self._memory.store.gradient_of(buffer.tensor.variable)
         if buffer.constant is not None:
             return buffer.constant.reshape(view.spec.shape)
-        return buffer.variable.own_array.reshape(view.spec.shape)
+        variable = buffer.variable
+        reads_all = variable.cut is not None and buffer.shape == variable.shape  # in calls of layers on arrays
+        return (variable.array if reads_all else variable.own_array).reshape(view.spec.shape)
 
     def _of_device(self, view: View) -> Any:
         """The array of a constant, a variable or its gradient, on a device with memory of its own."""
