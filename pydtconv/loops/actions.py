@@ -53,6 +53,8 @@ class Apply(Action):
     def run(self, values: Values, workspace: Workspace, own: bool = False) -> None:
         gradients = [np.asarray(read(gradient, values)) for gradient in self.gradients]
         workspace.apply(self.optimizer, gradients, self.variables, own)
+        for variable in self.variables:  # tapes of other blocks may have read it
+            variable.version += 1
 
 
 @dataclass(eq=False)

@@ -165,7 +165,8 @@ def parts_of(recording: Any, stage: int, wanted: Sequence[Tensor]) -> list[Part]
     """The graphs of a stage, in the order in which they run; wanted: results of the stage, gradients among them."""
     derivatives = recording.derivatives[stage]
     first = next((each for each in derivatives if not each.again), None)
-    training = any(recording.derivatives)
+    # where a tape may still ask for gradients, random numbers are those that its pass backward draws again
+    training = any(recording.derivatives) or any(not tape.is_spent for tape in recording.tapes)
     gradients = {given for each in derivatives for given in each.given.values()}
     results = [tensor for tensor in wanted if tensor not in gradients and tensor.node is not None]
     results += _effects(recording, stage, [*results, *(first.ends if first else ())])

@@ -335,3 +335,30 @@ def test_custom_gradient():
     before = model.get_weights()[0]
     model.fit(x, x[:, :1], verbose=0)
     assert (model.get_weights()[0] != before).any()
+
+
+#: linear in their inputs
+LINEAR = {
+    "Dropout": lambda: layers.Dropout(0.5),
+    "SpatialDropout2D": lambda: layers.SpatialDropout2D(0.5),
+    "GaussianDropout": lambda: layers.GaussianDropout(0.5),
+    "RandomFlip": lambda: layers.RandomFlip(),
+    "RandomRotation": lambda: layers.RandomRotation(0.4, fill_mode="constant"),
+    "MixUp": lambda: layers.MixUp(),
+}
+
+
+@pytest.mark.parametrize("kind", LINEAR)
+def test_random_numbers_of_values_that_were_asked_for_are_those_of_the_gradient(kind):
+    """Of what is linear, sum(dy y) is sum(dx x)."""
+    rng, random = np.random.default_rng(1), [LINEAR[kind]() for _ in range(2)]
+    x, dy = ops.convert_to_tensor(rng.normal(size=(4, 5, 6, 3)).astype("float32")), rng.normal(size=(4, 5, 6, 3))
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for layer in random:
+            y = layer(y, training=True)
+            assert np.isfinite(np.asarray(y)).all()
+        total = ops.sum(y * dy)
+    found = (np.asarray(tape.gradient(total, x)) * np.asarray(x)).sum()
+    np.testing.assert_allclose(found, (np.asarray(y) * dy).sum(), rtol=1e-4, atol=1e-4)

@@ -229,3 +229,15 @@ def test_steps_as_in_tensorflow(case, wrap):
     with pytest.warns(UserWarning, match="runs as it is written") if slower else nullcontext():
         found = found_by(case, wrap)
     np.testing.assert_allclose(found, EXPECTED[case.__name__], rtol=2e-4, atol=2e-5)
+
+
+def test_weights_that_a_later_block_has_changed_are_refused():
+    w, optimizer = keras.Variable(np.array([2.0], "float32")), keras.optimizers.SGD(0.1)
+    with GradientTape() as first:
+        y = w * w * w
+    with GradientTape() as second:
+        z = w * w
+    optimizer.apply_gradients([(second.gradient(z, w), w)])
+    assert float(y[0]) == 8
+    with pytest.raises(RuntimeError, match="changed after it was read"):
+        first.gradient(y, w)
