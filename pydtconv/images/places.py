@@ -65,7 +65,9 @@ def corners(coordinates: Any, extents: tuple[int, ...], order: int, mode: str) -
 def spread(dx: np.ndarray, coordinates: np.ndarray, dy: np.ndarray, order: int, fill_mode: str) -> None:
     """The gradient of `sample` by x, added to dx.  Sums are doubles, in the order of the places."""
     rank = len(coordinates)
-    extents, inner = dx.shape[:rank], dx[(0,) * rank].size
+    extents, inner = dx.shape[:rank], math.prod(dx.shape[rank:])
+    if not dx.size:
+        return
     for indices, weight, inside in corners(np.asarray(coordinates, "float64"), extents, order, fill_mode):
         weight = weight if inside is None else weight * inside
         weight = weight.reshape(weight.shape + (1,) * (dx.ndim - rank))

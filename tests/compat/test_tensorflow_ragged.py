@@ -86,3 +86,8 @@ def test_refused(tf):
         tf.RaggedTensor.from_row_lengths(np.ones((2, 3)), [2]).to_tensor(shape=(1, 2, 4))
     with pytest.raises(AttributeError, match="tensors have one extent along each axis"):
         tf.ragged.boolean_mask  # noqa: B018
+    for operator in (lambda: r + 1, lambda: 2 * r, lambda: -r, lambda: r / r, lambda: r > 1):
+        with pytest.raises(NotImplementedError, match="operators of a RaggedTensor: expected a tensor"):
+            operator()
+    with pytest.raises(NotImplementedError, match=r"expected one row or a slice of rows, got \(0, 1\)"):
+        r[0, 1]

@@ -7,7 +7,7 @@ import pytest
 
 from pydtconv import config
 from pydtconv._ext import image
-from pydtconv.images.places import sample
+from pydtconv.images.places import sample, spread
 from pydtconv.images.steps import FILL_MODES
 
 PAD = {"nearest": "edge", "wrap": "wrap", "mirror": "reflect", "reflect": "symmetric"}
@@ -80,3 +80,9 @@ def test_arrays_that_do_not_fit():
         image.sample_places(np.array([7], np.int64), 1, 0, 0.0, np.zeros(3), x, np.zeros(3, "float32"))
     with pytest.raises(NotImplementedError):
         sample(np.zeros((1,) * 17), np.zeros((17, 1)), 1, "nearest", 0)
+
+
+def test_nothing_is_spread_over_an_empty_image():
+    dx = np.zeros((0, 4, 3), "float32")
+    spread(dx, np.zeros((2, 0, 4)), np.zeros((0, 4, 3)), 1, "nearest")
+    assert dx.shape == (0, 4, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -126,7 +126,15 @@ class RaggedTensor(Waiting):
     def __iter__(self) -> Iterator[Array]:
         return (self[i] for i in range(len(self)))
 
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise NotImplementedError(f"operators of a RaggedTensor: {_REFUSED}")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __neg__ = __abs__ = __pow__ = __floordiv__ = __mod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple):
+            raise NotImplementedError(f"RaggedTensor[...]: expected one row or a slice of rows, got {key!r}")
         if isinstance(key, slice):
             return _of_rows([self[i] for i in range(len(self))[key]], self.values)
         i = range(len(self))[int(key)]
