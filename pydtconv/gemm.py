@@ -134,7 +134,8 @@ def gemm(
     without ways that is another method.
 
     strassen: levels of Strassen's algorithm, 0 to 2.  Each takes 7 products of quarters of a and b instead of 8, with
-    larger rounding errors, and is faster where the matrices are large.  Sums of quarters are made while they are packed
+    larger rounding errors, and is faster where the matrices are large; a value that is not finite reaches results of
+    other rows and columns.  Sums of quarters are made while they are packed
     (J. Huang, T. Smith, G. Henry, R. van de Geijn, "Strassen's Algorithm Reloaded", SC 2016).
 
     Raises TypeError for another dtype, ValueError for shapes that do not fit, an out that is read-only, has no
