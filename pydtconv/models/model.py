@@ -260,8 +260,9 @@ class Model(Trainer, Layer):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers directly inside."""
-        return list(self._pydt_layers)
+        """The layers directly inside; of a functional model first those of its graph, in its order."""
+        first = [] if self._pydt_network is None else self._pydt_network.layers
+        return list({id(layer): layer for layer in (*first, *self._pydt_layers)}.values())
 
     @property
     def operations(self) -> list[Any]:

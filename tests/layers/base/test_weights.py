@@ -3,6 +3,7 @@
 Expected are the weights and layers of Keras 3.15 with JAX.
 """
 
+import h5py
 import numpy as np
 import pytest
 
@@ -186,3 +187,22 @@ def test_errors_of_a_property_stay_visible():
 
     with pytest.raises(AttributeError, match="not_there"):
         Own().broken  # noqa: B018
+
+
+def test_layers_of_a_graph_come_in_its_order_whatever_was_set_first(tmp_path):
+    """Weights come as attributes were set, layers and files as they are called, as in Keras on TensorFlow."""
+
+    class Model(pydtconv.Model):
+        def __init__(self):
+            self.last, self.first, self.aside = (layers.Dense(3, name=name) for name in ("last", "first", "aside"))
+            self.aside.build((None, 3))
+            x = layers.Input((3,))
+            super().__init__(x, self.last(self.first(x)))
+
+    model = Model()
+    assert [layer.name for layer in model.layers[1:]] == ["first", "last", "aside"]
+    assert [weight.path for weight in model.weights[::2]] == ["last/kernel", "first/kernel", "aside/kernel"]
+    model.save_weights(tmp_path / "x.weights.h5")
+    with h5py.File(tmp_path / "x.weights.h5") as file:
+        for name, layer in {"dense": model.first, "dense_1": model.last}.items():
+            np.testing.assert_array_equal(file[f"layers/{name}/vars/0"], layer.get_weights()[0])
