@@ -74,8 +74,8 @@ REASONS: tuple[tuple[str, dict[str, str]], ...] = (
         {"keras.layers": "TFSMLayer"},
     ),
     (
-        "`distribution.SpatialParallel` and `DataParallel` divide the work, and `SpatialParallel(columns=...)` cuts dense "
-        "layers by their names; layouts of any variable are not planned",
+        "`distribution.SpatialParallel` and `DataParallel` divide the work, and `SpatialParallel(columns=...)` cuts "
+        "dense layers by their names; layouts of any variable are not planned",
         {"keras.distribution": "LayoutMap ModelParallel TensorLayout distribute_tensor"},
     ),
     (
