@@ -24,6 +24,7 @@ from pydtconv.graph.ir.variable import Variable
 from pydtconv.layers.base import context
 from pydtconv.loops.actions import Action, Apply, Assign, Call, Update
 from pydtconv.loops.derivatives import Derivative, connected
+from pydtconv.loops.former_values import FormerValues
 from pydtconv.loops.recorded_tensor import Handle
 from pydtconv.loops.stages import run_stage
 from pydtconv.ops.base import Op, Spec
@@ -68,9 +69,7 @@ class Recording(Graph):
         self._handles: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self._owned: list[tuple[Any, Tensor]] = []
         self._draws = 0
-        self._versions: dict[tuple[int, int], int] = {}
-        #: by variable, the stages whose actions have changed it, its versions and values before that
-        self._former: dict[int, list[tuple[int, int, Tensor]]] = {}
+        self.former = FormerValues()
 
     # --- nodes ------------------------------------------------------------------------------------------------------
     @property
@@ -116,7 +115,7 @@ class Recording(Graph):
         result = super().add(op, inner)
         if not self.traced:
             tracing.wait(self)
-            self._note_versions(self.nodes[before:])
+            self.former.note(self.stage, self.nodes[before:])
         for node in self.nodes[before:]:
             if node.op.draws:
                 node.stream, self._draws = self._draws, self._draws + 1
@@ -140,31 +139,15 @@ class Recording(Graph):
                     "to be differentiated; a copy for what is not"
                 )
 
-    def _note_versions(self, nodes: Sequence[Node]) -> None:
-        """Notes variables as the stage reads them, to see whether they are changed elsewhere."""
-        for node in nodes:
-            for x in node.inputs:
-                if x.variable is not None:
-                    self._versions.setdefault((self.stage, id(x.variable)), x.variable.version)
-
     def keep_former(self, changed: Iterable[Variable]) -> None:
         """Keeps the values of variables that are about to change, where a tape may still take gradients by them."""
-        if all(tape.is_spent for tape in self.tapes):
-            return
-        read = {identity for _, identity in self._versions}
-        for variable in {id(each): each for each in changed if id(each) in read}.values():
-            former = Tensor(self, Spec(variable.shape, variable.dtype), f"former {variable.name}")
-            self.values[former] = variable.array.copy()
-            self._former.setdefault(id(variable), []).append((self.stage, variable.version, former))
+        if not all(tape.is_spent for tape in self.tapes):
+            self.former.keep(self.stage, changed, self._kept_value)
 
-    def _former_of(self, variable: Variable, stage: int) -> tuple[int, int, Tensor] | None:
-        """The stage that changed a variable after this one read it, its version before that, and its value."""
-        return next((entry for entry in self._former.get(id(variable), ()) if entry[0] >= stage), None)
-
-    def as_read(self, tensor: Tensor, stage: int) -> Tensor:
-        """The tensor that has what a stage read: of a variable that was changed since, its value then."""
-        found = self._former_of(tensor.variable, stage) if self._former and tensor.variable is not None else None
-        return tensor if found is None else found[2]
+    def _kept_value(self, variable: Variable) -> Tensor:
+        former = Tensor(self, Spec(variable.shape, variable.dtype), f"former {variable.name}")
+        self.values[former] = variable.array.copy()
+        return former
 
     def is_gone(self, tensor: Tensor, place: int) -> bool:
         """Whether a node before this place has given a tensor that nobody has kept."""
@@ -289,10 +272,8 @@ class Recording(Graph):
             changed = any(each is variable for s in range(stage, last) for a in self.actions[s] for each in a.changes())
             if self.traced and changed:
                 raise ValueNeededError(f"the value that variable {variable.path!r} had before it was changed")
-            former = self._former_of(variable, stage)
-            then = variable.version if former is None else former[1]
-            known = then == self._versions.get((stage, id(variable)), then) and changed == (former is not None)
-            several = id(variable) in by and seen.setdefault(id(variable), former) is not former
+            known, value = self.former.value_read(variable, stage, changed)
+            several = id(variable) in by and seen.setdefault(id(variable), value) is not value
             if several or not known or (changed and self.workspace.sharing is not None):
                 raise RuntimeError(
                     f"gradient: variable {variable.path!r} was changed after it was read: take the gradients "
@@ -424,11 +405,10 @@ class Recording(Graph):
         """
         over = not tracing.is_traced(self) and all(tape.is_over for tape in self.tapes)
         if over:
-            for kept_for_tapes in self._fed, self.watched, self.carried, self._former:
+            for kept_for_tapes in self._fed, self.watched, self.carried, self.former:
                 kept_for_tapes.clear()
         alive = {handle.tensor for handle in self._handles.values()}
-        kept = alive | self.carried | {tensor for _, tensor in self._fed.values()}
-        kept |= {entry[2] for entries in self._former.values() for entry in entries}
+        kept = alive | self.carried | {tensor for _, tensor in self._fed.values()} | self.former.tensors()
         values = self.values.copy()  # a handle may go at any time
         self.values = {tensor: value for tensor, value in values.items() if tensor in kept}
         for handle in [each for each in self._handles.values() if not each.takes_value_along] if over else ():

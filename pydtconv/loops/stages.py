@@ -107,7 +107,7 @@ class _Copy:
         for node in self.nodes:
             place = recording.place(node)
             differentiated = derivative is not None and within(place, derivative.spans)
-            read = [recording.as_read(x, recording.stage_of_place(place)) for x in node.inputs]
+            read = [recording.former.as_read(x, recording.stage_of_place(place)) for x in node.inputs]
             for x, then in zip(node.inputs, read, strict=True):
                 if x in sources and differentiated:
                     self.read[x] = then

@@ -42,7 +42,7 @@ def pull(recording: Any, nodes: Iterable[Node], gradients: dict[Tensor, Any], wa
             continue
         rule = rule_of(node)
         stage = recording.stage_of_place(recording.place(node))
-        x = [recording.handle(recording.as_read(each, stage)) for each in node.inputs]
+        x = [recording.handle(recording.former.as_read(each, stage)) for each in node.inputs]
         ys = [recording.handle(output) for output in outputs]
         handles = [dy if dy is None or hasattr(dy, "tensor") else recording.handle(dy) for dy in dys]
         found = rule(node, x, ys, handles) if len(ys) > 1 else rule(node, x, ys[0], handles[0])
