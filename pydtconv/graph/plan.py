@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydtconv import config
 from pydtconv.graph.ir.graph import Graph, Node, Tensor
@@ -14,9 +14,6 @@ from pydtconv.graph.passes.graph_pass import PassReport
 from pydtconv.graph.schedule.memory_limit import seconds_of
 from pydtconv.graph.schedule.offloaded import Offloaded
 from pydtconv.graph.schedule.steps import STAGED, PassStep, RecomputeStep, Step
-
-if TYPE_CHECKING:
-    pass
 
 MIB = 1 << 20
 #: bytes of Python's objects that a step is bound to: 3.2 KB in a plan of UNet to 3.7 KB in one of DenseNet121
