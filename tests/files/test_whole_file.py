@@ -207,25 +207,37 @@ def interrupting(at, files):
     return trace
 
 
+def interruptions(save):
+    """Runs it until no line is left to send Ctrl-C at; yields its number each time it came out as KeyboardInterrupt.
+
+    A generator has exceptions of its own: what an interrupted exit of a `with` leaves behind ends with it.
+    """
+    files = {module.__file__ for module in (whole_file, hdf5, uninterrupted)}
+    before = sys.gettrace()
+    for at in range(1, 2000):
+        sys.settrace(interrupting(at, files))
+        try:
+            save()
+            return
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        yield at
+
+
 @pytest.mark.parametrize("name", ["a.keras", "a.weights.h5", "a.h5"])
 def test_ctrl_c_while_a_model_is_saved(name, tmp_path):
     """At each line it comes out as KeyboardInterrupt, and leaves the file before or the new one, and nothing else."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     path = tmp_path / name
     save = model.save_weights if name == "a.weights.h5" else model.save
-    files = {module.__file__ for module in (whole_file, hdf5, uninterrupted)}
     save(path)
-    interrupts, before = 0, sys.gettrace()
-    for at in range(1, 2000):
-        sys.settrace(interrupting(at, files))
-        try:
-            save(path)
-            break
-        except KeyboardInterrupt:
-            interrupts += 1
-        finally:
-            sys.settrace(before)
+    interrupts = 0
+    for _ in interruptions(lambda: save(path)):
+        interrupts += 1
         assert [entry.name for entry in tmp_path.iterdir()] == [name]
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert interrupts > 30
+    assert sys.exc_info() == (None, None, None)
     model.load_weights(path)
