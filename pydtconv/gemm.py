@@ -179,13 +179,6 @@ def gemm(
         multiply_mixed(a, b, c, alpha, beta)
         return out
     with config.hold_num_threads():
-        sizes, dtype = (*c.shape, k), a.dtype.name
-        if strassen:
-            space = _workspace(_gemm.strassen_workspace_bytes(*sizes, strassen, dtype))
-            run = _gemm.bind_gemm_strassen(a, b, c, alpha, beta, strassen, space)
-        else:
-            space = _workspace(_gemm.workspace_bytes(*sizes, dtype, ways))
-            ahead = () if ways is None else (ways,)
-            run = (_gemm.bind_gemm if ways is None else _gemm.bind_gemm_in_ways)(a, b, c, alpha, beta, *ahead, space)
-        ukr.check(run(), "gemm")
+        space = _workspace(_gemm.workspace_bytes(*c.shape, k, a.dtype.name, ways, strassen))
+        ukr.check(_gemm.bind_gemm(a, b, c, alpha, beta, space, ways, strassen)(), "gemm")
     return out

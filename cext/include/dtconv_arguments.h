@@ -58,17 +58,7 @@ static inline dtconv_status DT(gemm_strided)(int64_t m, int64_t n, int64_t k, co
                                              const real *b, int64_t brs, int64_t bcs, real *c, int64_t ldc,
                                              double alpha, double beta, void *workspace, size_t bytes) {
     const DT(matrix) left = {a, ars, acs}, right = {b, brs, bcs};
-    const DT(gemm_args) args = {
-        .m = m,
-        .n = n,
-        .k = k,
-        .pack_b = DT(pack_b_matrix),
-        .b = &right,
-        .c = c,
-        .ldc = ldc,
-        .beta = (real)beta,
-        .a_in_place = &left,
-    };
+    const DT(gemm_args) args = DT(gemm_of_matrices)(m, n, k, &left, &right, c, ldc, beta);
     return DT(gemm_scaled)(&args, (real)alpha, workspace, bytes);
 }
 

@@ -45,6 +45,22 @@ typedef struct {
     int threads; /* 0: dtconv_get_num_threads().  1 wherever it is called from inside a parallel region. */
 } DT(gemm_args);
 
+/* Those of C = beta * C + A * B for plain matrices. */
+static inline DT(gemm_args) DT(gemm_of_matrices)(int64_t m, int64_t n, int64_t k, const DT(matrix) * a,
+                                                 const DT(matrix) * b, real *c, int64_t ldc, double beta) {
+    return (DT(gemm_args)){
+        .m = m,
+        .n = n,
+        .k = k,
+        .pack_b = DT(pack_b_matrix),
+        .b = b,
+        .c = c,
+        .ldc = ldc,
+        .beta = (real)beta,
+        .a_in_place = a,
+    };
+}
+
 /* Bytes of workspace that gemm wants with the threads now set: packed blocks only, bounded whatever m, n and k are.
  * gemm_workspace_on: for a given number of threads (gemm_args.threads). */
 size_t DT(gemm_workspace)(int64_t m, int64_t n, int64_t k);

@@ -38,9 +38,11 @@ cdef extern from "dtconv_strassen.h" nogil:
     int dtconv_gemm_strided_strassen(...)
 
 
-def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype, ways=None) -> int:
-    """Bytes of workspace of gemm for sizes m, n, k and the threads now set, or these ways."""
+def workspace_bytes(int64_t m, int64_t n, int64_t k, str dtype, ways=None, int strassen=0) -> int:
+    """Bytes of workspace of gemm for sizes m, n, k and the threads now set, or these ways; see bind_gemm."""
     cdef int[4] each
+    if strassen:
+        return dtconv_gemm_strassen_workspace(dtype_of(dtype), m, n, k, strassen)
     if ways is None:
         return dtconv_gemm_workspace(dtype_of(dtype), m, n, k)
     each[0], each[1], each[2], each[3] = ways
@@ -59,66 +61,39 @@ def set_ways(ways) -> None:
     dtconv_dgemm_set_ways(each)
 
 
-def bind_gemm_in_ways(a, b, out, double alpha, double beta, ways, workspace) -> object:
-    """The same as bind_gemm, with so many threads of the loops jc, ic, jr and ir."""
+def bind_gemm(a, b, out, double alpha, double beta, workspace, ways=None, int strassen=0) -> object:
+    """A call for out = alpha * a @ b + beta * out; a (m, k), b (k, n) with any strides, rows of out contiguous.
+
+    ways: threads of the loops jc, ic, jr and ir; None: by sizes.  strassen: levels of Strassen's algorithm.
+    It returns the status.  The caller has checked shapes, strides and overlap.
+    """
     cdef dtconv_dtype dtype = dtype_in(out)
     cdef strided left = strided_in(a, dtype), right = strided_in(b, dtype), result = strided_in(out, dtype)
     cdef scratch space = scratch_in(workspace)
+    cdef bint divided = ways is not None
     cdef int jc, ic, jr, ir
-    jc, ic, jr, ir = ways
+    jc, ic, jr, ir = ways if divided else (1, 1, 1, 1)
 
     def run() -> int:
         cdef int status
         cdef int[4] each
         each[0], each[1], each[2], each[3] = jc, ic, jr, ir
         with nogil:
-            status = dtconv_gemm_strided_in_ways(
-                dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
-                right.row_step, right.column_step, result.data, result.row_step, alpha, beta, each, space.data,
-                space.size)
-        return status
-
-    return holding(run, (a, b, out, workspace))
-
-
-def strassen_workspace_bytes(int64_t m, int64_t n, int64_t k, int levels, str dtype) -> int:
-    """The same of Strassen's algorithm."""
-    return dtconv_gemm_strassen_workspace(dtype_of(dtype), m, n, k, levels)
-
-
-def bind_gemm_strassen(a, b, out, double alpha, double beta, int levels, workspace) -> object:
-    """The same as bind_gemm, by so many levels of Strassen's algorithm."""
-    cdef dtconv_dtype dtype = dtype_in(out)
-    cdef strided left = strided_in(a, dtype), right = strided_in(b, dtype), result = strided_in(out, dtype)
-    cdef scratch space = scratch_in(workspace)
-
-    def run() -> int:
-        cdef int status
-        with nogil:
-            status = dtconv_gemm_strided_strassen(
-                dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
-                right.row_step, right.column_step, result.data, result.row_step, alpha, beta, levels, space.data,
-                space.size)
-        return status
-
-    return holding(run, (a, b, out, workspace))
-
-
-def bind_gemm(a, b, out, double alpha, double beta, workspace) -> object:
-    """A call for out = alpha * a @ b + beta * out; a (m, k), b (k, n) with any strides, rows of out contiguous.
-
-    It returns the status.  The caller has checked shapes, strides and overlap.
-    """
-    cdef dtconv_dtype dtype = dtype_in(out)
-    cdef strided left = strided_in(a, dtype), right = strided_in(b, dtype), result = strided_in(out, dtype)
-    cdef scratch space = scratch_in(workspace)
-
-    def run() -> int:
-        cdef int status
-        with nogil:
-            status = dtconv_gemm_strided(
-                dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step, right.data,
-                right.row_step, right.column_step, result.data, result.row_step, alpha, beta, space.data, space.size)
+            if strassen:
+                status = dtconv_gemm_strided_strassen(
+                    dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step,
+                    right.data, right.row_step, right.column_step, result.data, result.row_step, alpha, beta, strassen,
+                    space.data, space.size)
+            elif divided:
+                status = dtconv_gemm_strided_in_ways(
+                    dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step,
+                    right.data, right.row_step, right.column_step, result.data, result.row_step, alpha, beta, each,
+                    space.data, space.size)
+            else:
+                status = dtconv_gemm_strided(
+                    dtype, left.rows, right.columns, left.columns, left.data, left.row_step, left.column_step,
+                    right.data, right.row_step, right.column_step, result.data, result.row_step, alpha, beta,
+                    space.data, space.size)
         return status
 
     return holding(run, (a, b, out, workspace))

@@ -93,14 +93,14 @@ def test_workspace_is_bounded_and_that_of_smaller_problems(threads):
         sizes = np.exp(rng.uniform(0, np.log(20000), 3)).astype(int) + 1
         smaller = np.maximum(sizes * rng.uniform(0.3, 1, 3), 1).astype(int)
         dtype, levels = ("float32", "float64")[rng.integers(2)], int(rng.integers(1, 3))
-        need, least = (binding.strassen_workspace_bytes(*each, levels, dtype) for each in (sizes, smaller))
+        need, least = (binding.workspace_bytes(*each, dtype, strassen=levels) for each in (sizes, smaller))
         assert least <= need <= 40 << 20, (sizes, smaller)
     a, b, c = random((99, 88)), random((88, 77)), np.zeros((99, 77), np.float32)
-    nbytes = binding.strassen_workspace_bytes(99, 77, 88, 1, "float32")
+    nbytes = binding.workspace_bytes(99, 77, 88, "float32", strassen=1)
     memory = np.full(nbytes + 4096, 0xA5, np.uint8)
-    assert binding.bind_gemm_strassen(a, b, c, 1.0, 0.0, 1, memory[: nbytes - 64])() == 2
+    assert binding.bind_gemm(a, b, c, 1.0, 0.0, memory[: nbytes - 64], strassen=1)() == 2
     assert (c == 0).all()
-    assert binding.bind_gemm_strassen(a, b, c, 1.0, 0.0, 1, memory[:nbytes])() == 0
+    assert binding.bind_gemm(a, b, c, 1.0, 0.0, memory[:nbytes], strassen=1)() == 0
     assert error(c, a, b) < TOLERANCE["float32"]
     assert (memory[nbytes:] == 0xA5).all()
 
