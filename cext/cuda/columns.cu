@@ -1,11 +1,10 @@
 /* Sums over the rows of matrices, and what is made of them: gradients of biases, batch normalization.
  *
- * A block takes 32 columns; each of its 8 warps a part of the rows.  Parts of rows lie along the grid's y axis; what
- * they find is summed by `column_totals`, in an order that does not depend on anything else.
+ * Parts of rows are summed as column_sums.h says, then `column_totals` sums what they have found, in an order that does
+ * not depend on anything else.
  */
 #include "dtconv_cuda.h"
-
-enum { WIDTH = 32, HEIGHT = 8 };
+#include "column_sums.h"
 
 enum activation {
 #define KIND(NAME, kind, f, gradient) NAME,
@@ -79,38 +78,6 @@ __device__ inline pack<W> gradient(const normalization &a, int64_t row, int64_t 
     }
     for (int e = 0; e < W; e++) g.v[e] = through(a.kind, a.alpha, out.v[e], g.v[e]);
     return g;
-}
-
-struct two {
-    real a, b;
-};
-
-/* Sums of a block over its rows; parts: (2, gridDim.y, c). */
-template <typename F>
-__device__ inline void sum_columns(int64_t rows, int64_t c, Array<real> parts, int count, const F &f) {
-    SHARED(real, first, WIDTH * HEIGHT);
-    SHARED(real, second, WIDTH * HEIGHT);
-    const int lane = threadIdx.x % WIDTH, line = threadIdx.x / WIDTH;
-    const int64_t j = (int64_t)blockIdx.x * WIDTH + lane;
-    const int64_t each = (rows + gridDim.y - 1) / gridDim.y, from = blockIdx.y * each;
-    const int64_t to = from + each < rows ? from + each : rows;
-    two sum = {0, 0};
-    if (j < c)
-        for (int64_t i = from + line; i < to; i += HEIGHT) {
-            const two value = f(i, j);
-            sum.a += value.a;
-            sum.b += value.b;
-        }
-    first[threadIdx.x] = sum.a;
-    if (count > 1) second[threadIdx.x] = sum.b;
-    __syncthreads();
-    if (line || j >= c) return;
-    for (int i = 1; i < HEIGHT; i++) {
-        sum.a += first[i * WIDTH + lane];
-        if (count > 1) sum.b += second[i * WIDTH + lane];
-    }
-    parts[blockIdx.y * c + j] = sum.a;
-    if (count > 1) parts[(gridDim.y + blockIdx.y) * c + j] = sum.b;
 }
 
 /* parts of the sums of x's columns; with mean: of (x - mean)^2 */

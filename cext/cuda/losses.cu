@@ -4,9 +4,9 @@
  */
 #include "dtconv_cuda.h"
 #include "functions.h"
+#include "numbers.h"
 
 enum prediction { SCORES, PROBABILITIES, SOFTMAX };
-enum label_type { INT32, INT64, FLOAT32, FLOAT64 };
 
 /* The sample that this thread's warp has; -1: none. */
 __device__ inline int64_t sample_of(int64_t samples) {
@@ -76,28 +76,6 @@ struct targets {
     real keep, add;
 };
 
-template <typename T>
-__device__ inline T value_at(Array<const uint8_t> bytes, int64_t i) {
-    union {
-        T value;
-        uint8_t bytes[sizeof(T)];
-    } found;
-    for (unsigned b = 0; b < sizeof(T); b++) found.bytes[b] = bytes[i * (int64_t)sizeof(T) + b];
-    return found.value;
-}
-
-__device__ inline int64_t label_at(const targets &a, int64_t i) {
-    switch (a.type) {
-        case INT32:
-            return value_at<int32_t>(a.labels, i);
-        case INT64:
-            return value_at<int64_t>(a.labels, i);
-        case FLOAT32:
-            return (int64_t)value_at<float>(a.labels, i);
-    }
-    return (int64_t)value_at<double>(a.labels, i);
-}
-
 __device__ inline real truth(const targets &a, int64_t label, int64_t at, int64_t j, int64_t step) {
     return a.t ? a.t[at + j * step] * a.keep + a.add : (j == label ? (real)1 : (real)0);
 }
@@ -114,7 +92,7 @@ GLOBAL cross_entropy_forward(int64_t samples, int64_t k, int64_t inner, int64_t 
     if (sample < 0) return;
     const targets a = {
         t, labels, (int)type, (int)use_ignore, ignore, (real)(1 - smoothing), (real)(smoothing / (double)k)};
-    const int64_t at = first_of(sample, k, inner), label = t ? -1 : label_at(a, sample);
+    const int64_t at = first_of(sample, k, inner), label = t ? -1 : whole_at(a.labels, a.type, sample);
     const bool ignored = use_ignore && !t && label == ignore;
     real value = 0;
     if (prediction == PROBABILITIES) {
@@ -148,7 +126,7 @@ GLOBAL cross_entropy_backward(int64_t samples, int64_t k, int64_t inner, int64_t
     if (sample < 0) return;
     const targets a = {
         t, labels, (int)type, (int)use_ignore, ignore, (real)(1 - smoothing), (real)(smoothing / (double)k)};
-    const int64_t at = first_of(sample, k, inner), label = t ? -1 : label_at(a, sample);
+    const int64_t at = first_of(sample, k, inner), label = t ? -1 : whole_at(a.labels, a.type, sample);
     const bool ignored = use_ignore && !t && label == ignore;
     const real g = dloss && !ignored ? dloss[sample] : 0, low = (real)epsilon, high = 1 - (real)epsilon;
     real total = 0, product = 0, share = 1, inside = 0, m = 0, s = 1;

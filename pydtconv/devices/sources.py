@@ -8,7 +8,10 @@ from pathlib import Path
 
 #: of NVIDIA's compiler; functions within kernels (lambdas) are the device's
 NVRTC_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
-HEADERS = ("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h", "fourier.h")
+HEADERS = (
+    *("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h", "fourier.h"),
+    *("column_sums.h", "numbers.h", "random.h"),
+)
 
 
 @cache

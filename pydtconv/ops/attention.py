@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pydtconv.extents import check_products
-from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec, functions
+from pydtconv.ops.base import Cost, Op, Retained, Spec, functions
 from pydtconv.ops.checks import fits, same_float
 
 __all__ = ["Attention"]
@@ -40,7 +40,6 @@ class Attention(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0, 1, 2)
     nondifferentiable: ClassVar[tuple[int, ...]] = (3,)
     dense_inputs: ClassVar[tuple[int, ...]] = (3,)
-    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate < 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec
+from pydtconv.ops.base import Cost, Op, Retained, Spec
 from pydtconv.ops.checks import same_float
 
 __all__ = ["Contract"]
@@ -27,7 +27,6 @@ class Contract(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0, 1)
     dense: ClassVar[bool] = True
-    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def __post_init__(self) -> None:
         for letters in (self.a, self.b, self.c):

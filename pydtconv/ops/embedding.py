@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_float
 
 __all__ = ["TakeRows"]
@@ -16,13 +16,13 @@ __all__ = ["TakeRows"]
 class TakeRows(Op):
     """y[...] = table[index[...]]; index of any shape and numeric dtype, table (rows, width), y (..., width).
 
-    Numbers are rounded towards zero.  Outside of the table they are an error when it runs.
+    Numbers are rounded towards zero.  Outside of the table they are an error when it runs; on a device with memory of
+    its own that is one where index is fed, and else the rows are NaN.
     """
 
     accumulates: ClassVar[tuple[int, ...]] = (1,)
     nondifferentiable: ClassVar[tuple[int, ...]] = (0,)
     dense: ClassVar[bool] = True
-    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def infer(self, *inputs: Spec) -> Spec:
         index, table = inputs

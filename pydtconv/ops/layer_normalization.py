@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydtconv.dtypes import real
-from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import check_axis, check_float
 from pydtconv.ops.gradients import normalized, of_parameters
 
@@ -32,7 +32,6 @@ class LayerNorm(Op):
     inplace = (0,)
     inplace_backward = (0,)
     mesh: ClassVar[str] = "layer_normalization"
-    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     @property
     def accumulates(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydtconv.dtypes import real
 from pydtconv.ops.activation import check_fusable
-from pydtconv.ops.base import Cost, Op, Reasons, Retained, Spec, functions
+from pydtconv.ops.base import Cost, Op, Retained, Spec, functions
 from pydtconv.ops.checks import broadcast_shapes, same_float, same_real
 from pydtconv.ops.gradients import unbroadcast
 from pydtconv.ops.kinds import FUSABLE, SMOOTH
@@ -124,7 +124,6 @@ class MatMul(Op):
 
     accumulates: ClassVar[tuple[int, ...]] = (0, 1)
     dense: ClassVar[bool] = True
-    lacks: ClassVar[Reasons] = {"gpu": "networks of tokens train on CPUs"}
 
     def infer(self, *inputs: Spec) -> Spec:
         dtype = same_float("matmul", *inputs)

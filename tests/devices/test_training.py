@@ -32,13 +32,15 @@ def narrow(layer):
     return type(layer).from_config(arguments)
 
 
-def losses_of(make, device, dtype, shape, optimizer, steps, classes=5, batch=4):
-    """Losses of some steps on one batch, and predictions after them."""
+def losses_of(make, device, dtype, shape, optimizer, steps, classes=5, batch=4, words=0):
+    """Losses of some steps on one batch, and predictions after them.  words: inputs are numbers below it."""
     config.set_floatx(dtype)
     utils.set_random_seed(3)
     model = make()
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(batch, *shape)), rng.integers(0, classes, size=batch)
+    if words:
+        x = rng.integers(0, words, size=(batch, *shape)).astype("int32")
     model.compile(optimizer(), "sparse_categorical_crossentropy", metrics=["accuracy"])
     with keras.device(device):
         losses = [model.train_on_batch(x, y)[0] for _ in range(steps)]
@@ -88,6 +90,58 @@ def test_the_network_of_the_guide(device):
     want, _, _ = losses_of(make, "cpu", "float64", (8, 8, 3), optimizer, 3, batch=2)
     got, _, _ = losses_of(make, device, "float64", (8, 8, 3), optimizer, 3, batch=2)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+
+
+def vit():
+    """Its patches are a convolution; LayerNorm, Attention with dropout, GELU, a token that is concatenated."""
+    return applications.build(
+        "vit", input_shape=(8, 8, 3), classes=5, weights=None, hidden=12, depth=1, heads=2, dropout=0.2
+    )
+
+
+def convnext():
+    return keras.Sequential(
+        [
+            keras.Input((8, 8, 3)),
+            layers.Conv2D(4, 2, strides=2),
+            layers.LayerNormalization(),
+            layers.DepthwiseConv2D(3, padding="same"),
+            layers.GroupNormalization(2),
+            layers.Dense(8, activation="gelu"),
+            layers.RMSNormalization(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(5, activation="softmax"),
+        ]
+    )
+
+
+def language_model():
+    """Words, causal attention of grouped heads, and the weights of the embedding once more."""
+    words = keras.Input((6,), dtype="int32")
+    embedding = layers.ReversibleEmbedding(9, 8)
+    x = embedding(words)
+    x = layers.Add()([x, layers.GroupQueryAttention(4, 4, 2)(x, x, use_causal_mask=True)])
+    x = layers.LayerNormalization()(x)
+    x = embedding(layers.EinsumDense("abc,cd->abd", (None, 8), bias_axes="d")(x), reverse=True)
+    return keras.Model(words, layers.Softmax()(layers.GlobalAveragePooling1D()(x)))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-9)])
+@pytest.mark.parametrize(
+    ("make", "shape", "words"), [(vit, (8, 8, 3), 0), (convnext, (8, 8, 3), 0), (language_model, (6,), 9)]
+)
+@on_each
+def test_networks_of_tokens_and_normalized_rows(make, shape, words, dtype, tolerance, device):
+    def optimizer():
+        return keras.optimizers.AdamW(1e-3)
+
+    want, _, _ = losses_of(make, "cpu", dtype, shape, optimizer, 4, words=words)
+    got, _, model = losses_of(make, device, dtype, shape, optimizer, 4, words=words)
+    np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+    assert len(set(got.tolist())) == 4
+    if words:
+        with keras.device(device), pytest.raises(ValueError, match="index: expected numbers from 0 to 8, got 0 to 9"):
+            model.predict_on_batch(np.array([[0, 1, 2, 3, 4, 9]], "int32"))
 
 
 def convnet(**convolution):

@@ -9,6 +9,8 @@ import pytest
 
 from pydtconv import ops
 from pydtconv.kernels import MissingKernelError, find, lookup, registry
+from pydtconv.kernels.gpu import attention
+from pydtconv.kernels.gpu.arrays import NUMBERS
 from pydtconv.ops.base import outputs_of, spec_of
 from tests.devices.accelerators import on_each
 from tests.kernels.cases import CASES, IMAGE, LABELS, SCORES, TARGETS, Case
@@ -20,6 +22,9 @@ ENTRIES = [entry for entry in registry.entries() if entry.device == "gpu"]
 OPERATORS = list(dict.fromkeys(entry.operator for entry in ENTRIES))
 
 PROBABILITIES = 1 / (1 + np.exp(-normal(4, 40, seed=9)))
+#: a mask of attention by which a query sees nothing
+SEEN = np.maximum(normal(2, 4, 3, 6, seed=4), 0)
+SEEN[0, :, 1] = 0
 
 #: further cases of operators with kernels for GPUs
 MORE = {
@@ -97,6 +102,50 @@ MORE = {
         ]
         for kind in (ops.Sum, ops.Mean, ops.Max, ops.Min)
     },
+    ops.MatMul: [
+        Case(ops.MatMul(), (normal(*a), normal(*b, seed=2)))
+        for a, b in (
+            ((4, 6), (6, 5)),
+            ((4, 6), (2, 6, 5)),
+            ((3, 1, 4, 6), (2, 6, 5)),
+            ((2, 3, 1, 6), (2, 3, 6, 1)),
+            ((2, 1, 4, 3), (1, 3, 3, 2)),
+        )
+    ],
+    ops.Contract: [
+        Case(ops.Contract(a, b, c), tuple(normal(*(" bqkhde".index(n) + 1 for n in x), seed=2) for x in (a, b)))
+        for a, b, c in (
+            ("bhqk", "bkhd", "bqhd"),
+            ("bqd", "dhe", "bqhe"),
+            ("bqhe", "hed", "bqd"),
+            ("qkb", "bdk", "dqb"),
+            ("qbhk", "dbh", "dkq"),
+            ("b", "q", "qb"),
+            ("bq", "bq", ""),
+        )
+    ],
+    ops.LayerNorm: [
+        Case(ops.LayerNorm(center=False), (IMAGE, normal(3, seed=2)), rtol=1e-4),
+        Case(ops.LayerNorm(scale=False), (IMAGE, normal(3, seed=2)), rtol=1e-4),
+        Case(ops.LayerNorm(rms=True, scale=False, center=False), (normal(70, 33),)),
+        Case(ops.LayerNorm((-2, -1)), (normal(2, 3, 5), normal(3, 5, seed=2), normal(3, 5, seed=3))),
+        Case(ops.LayerNorm(center=False), (normal(2, 2051), normal(2051, seed=2)), rtol=1e-4),
+    ],
+    ops.Attention: [
+        Case(op, (normal(2, 3, 4, 5), normal(2, 6, kv, 5, seed=2), normal(2, 6, kv, 3, seed=3), *masks), rtol=1e-4)
+        for op, kv, *masks in (
+            (ops.Attention(causal=True), 4),
+            (ops.Attention(0.3, rate=0.4), 2, SEEN > 0),
+            (ops.Attention(zero_empty=True), 1, SEEN[:, :1]),
+            (ops.Attention(causal=True, rate=0.3, seed=5), 2, SEEN[:1, :, :, :1].astype("int32")),
+            (ops.Attention(), 4, (SEEN[:, :1, :1] > 0).astype("int8")),
+        )
+    ],
+    ops.TakeRows: [
+        *(Case(ops.TakeRows(), (np.arange(5).astype(name) % 4, normal(4, 7))) for name in NUMBERS),
+        Case(ops.TakeRows(), (np.arange(70).reshape(2, 35) * 7 % 9, normal(11, 40))),
+        Case(ops.TakeRows(), (np.array([-0.9, 1.9, 3.0]), normal(4, 8))),
+    ],
     ops.Dropout: [Case(ops.Dropout(0.4, (None, 1, 1, None)), (IMAGE,)), Case(ops.Dropout(0.5), (normal(7, 50),))],
 }
 
@@ -130,6 +179,23 @@ def check(case, dtype, sliced, accumulate, where):
         for i, (a, b) in enumerate(zip(mine, reference, strict=True)):
             if b is not None:
                 assert_close(a, b, tolerance, f"{op}, {where}, {dtype}, sliced {sliced}: {name}[{i}]")
+
+
+@on_each
+def test_attention_of_a_few_images_at_a_time(device, monkeypatch):
+    """The scores of each are in the workspace by themselves."""
+    monkeypatch.setattr(attention, "SCORES", 1)
+    for case in MORE[ops.Attention]:
+        check(case, "float64", False, True, device)
+
+
+@on_each
+def test_rows_outside_of_a_table(device):
+    """Where nothing has looked at the numbers they are NaN, and get no gradient."""
+    index, table, dy = np.array([1, -1, 4, 0]), normal(4, 3), normal(4, 3, seed=2)
+    found = run_op(ops.TakeRows(), [index, table], [dy], [False, True], Options("float64", device=device))
+    np.testing.assert_array_equal(found.y[0], [table[1], [np.nan] * 3, [np.nan] * 3, table[0]])
+    np.testing.assert_array_equal(found.dx[1], [dy[3], dy[0], np.zeros(3), np.zeros(3)])
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name():

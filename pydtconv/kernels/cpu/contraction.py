@@ -138,27 +138,44 @@ def bind_products(
     )  # fmt: skip
 
 
+def letters_of(op: Op, *shapes: Sequence[int]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """The letters of the axes of both operands of a Contract or MatMul, of these shapes, and of the result.
+
+    Leading axes of a product are letters where an operand has them, and none where it is repeated along them.
+    """
+    if isinstance(op, Contract):
+        return op.a, op.b, op.c
+    rank = max(map(len, shapes)) - 2
+    names = [chr(ord("a") + d) for d in range(rank)]
+    extents = [(1,) * (rank - len(shape) + 2) + tuple(shape[:-2]) for shape in shapes]
+    full = [max(pair) for pair in zip(*extents, strict=True)]
+    own = [
+        [name if extent == whole else "" for name, extent, whole in zip(names, mine, full, strict=True)]
+        for mine in extents
+    ]
+    lead = [each[rank - len(shape) + 2 :] for each, shape in zip(own, shapes, strict=True)]
+    return [*lead[0], "M", "K"], [*lead[1], "K", "N"], [*names, "M", "N"]
+
+
+def operands_of(op: Op, *shapes: Sequence[int]) -> tuple[list[Operand], dict[str, int]]:
+    """a, b and y of a Contract or MatMul of a and b of these shapes; the extents of their axes."""
+    y = op.infer(*(Spec(tuple(shape)) for shape in shapes))
+    assert isinstance(y, Spec)
+    known = tuple(extent or 0 for extent in y.shape)
+    letters = letters_of(op, *shapes)
+    sizes: dict[str, int] = {}
+    for names, shape in zip(letters, (*shapes, known), strict=True):
+        sizes.update((letter, extent) for letter, extent in zip(names, shape, strict=True) if letter)
+    return [Operand.of(names, shape) for names, shape in zip(letters, (*shapes, known), strict=True)], sizes
+
+
+@register(Contract, MatMul)
 class ContractionKernel(Kernel[Op]):
     """y and both gradients are contractions of one kind: y = a b, da = dy b, db = a dy."""
 
-    def letters(self, *shapes: Sequence[int]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-        """The letters of the axes of both operands and of the result."""
-        raise NotImplementedError
-
-    def _operands(self, *shapes: Sequence[int]) -> tuple[list[Operand], dict[str, int]]:
-        """a, b and y; the extents of their axes.  shapes: of a and b."""
-        y = self.op.infer(*(Spec(tuple(shape)) for shape in shapes))
-        assert isinstance(y, Spec)
-        known = tuple(extent or 0 for extent in y.shape)
-        letters = self.letters(*shapes)
-        sizes: dict[str, int] = {}
-        for names, shape in zip(letters, (*shapes, known), strict=True):
-            sizes.update((letter, extent) for letter, extent in zip(names, shape, strict=True) if letter)
-        return [Operand.of(names, shape) for names, shape in zip(letters, (*shapes, known), strict=True)], sizes
-
     def _plans(self, *shapes: Sequence[int]) -> list[Callable[[], Products]]:
         """How y, da and db are computed."""
-        (a, b, y), sizes = self._operands(*shapes)
+        (a, b, y), sizes = operands_of(self.op, *shapes)
         return [partial(plan, *three, sizes) for three in ((a, b, y), (y, b, a), (a, y, b))]
 
     def workspace(self, direction: str, *inputs: Spec) -> int:
@@ -188,29 +205,3 @@ class ContractionKernel(Kernel[Op]):
             pair = (dy, p.x[1]) if i == 0 else (p.x[0], dy)
             calls.append(bind_products(how, *pair, dx, p.workspace, accumulate=p.adds(i)))
         return sequence(calls)
-
-
-@register(Contract)
-class ContractKernel(ContractionKernel):
-    """The letters are the operator's."""
-
-    def letters(self, *shapes: Sequence[int]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-        assert isinstance(self.op, Contract)
-        return self.op.a, self.op.b, self.op.c
-
-
-@register(MatMul)
-class MatMulKernel(ContractionKernel):
-    """Leading axes are letters where an operand has them, and none where it is repeated along them."""
-
-    def letters(self, *shapes: Sequence[int]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-        rank = max(map(len, shapes)) - 2
-        names = [chr(ord("a") + d) for d in range(rank)]
-        extents = [(1,) * (rank - len(shape) + 2) + tuple(shape[:-2]) for shape in shapes]
-        full = [max(pair) for pair in zip(*extents, strict=True)]
-        own = [
-            [name if extent == whole else "" for name, extent, whole in zip(names, mine, full, strict=True)]
-            for mine in extents
-        ]
-        lead = [each[rank - len(shape) + 2 :] for each, shape in zip(own, shapes, strict=True)]
-        return [*lead[0], "M", "K"], [*lead[1], "K", "N"], [*names, "M", "N"]

@@ -6,9 +6,13 @@ The device "host" runs them too.  Importing the package registers them all; it n
 from pydtconv.kernels.gpu import (  # noqa: F401
     activation,
     arithmetic,
+    attention,
+    contraction,
     convolution,
     cross_entropy,
     elementwise_loss,
+    embedding,
+    layer_normalization,
     linear,
     loss_sums,
     moments,

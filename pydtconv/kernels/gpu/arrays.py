@@ -6,11 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from pydtconv.kernels.registry import MissingKernelError
 from pydtconv.kernels.registry import register as _register
 
 REALS = ("float32", "float64")
 #: bytes that a thread moves at once (dtconv_cuda.h)
 PACK = 16
+
+#: codes of dtypes whose elements kernels find in bytes (numbers.h)
+NUMBERS = {
+    **{"int32": 0, "int64": 1, "float32": 2, "float64": 3, "int8": 4, "uint8": 5, "bool": 5},
+    **{"int16": 6, "uint16": 7, "uint32": 8, "uint64": 9},
+}
 
 
 def register(*operators: type) -> Any:
@@ -77,3 +86,17 @@ def part(workspace: Any, start: int, shape: Sequence[int], dtype: Any, itemsize:
 
 def aligned(nbytes: int) -> int:
     return -(-nbytes // 256) * 256
+
+
+def numbers_of(array: Any) -> tuple[Any, int]:
+    """A dense array of any numbers as kernels take it: its bytes, and the code of its dtype."""
+    name = array.dtype.name
+    if name not in NUMBERS:
+        raise MissingKernelError(f"expected an array of one of {', '.join(NUMBERS)} on a GPU, got {name}")
+    return array.reshape(-1).view(np.uint8), NUMBERS[name]
+
+
+def strided(launcher: Any, array: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """A view of a dense array with other extents and strides, in elements; 0 repeats."""
+    steps = tuple(step * array.itemsize for step in strides)
+    return launcher.device.array(array.reshape(-1).view(np.uint8), 0, tuple(shape), array.dtype, steps)

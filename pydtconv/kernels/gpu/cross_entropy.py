@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pydtconv.kernels.base import Call, Kernel, Pass
-from pydtconv.kernels.gpu.arrays import register
+from pydtconv.kernels.gpu.arrays import numbers_of, register
 from pydtconv.kernels.gpu.elementwise_loss import Elementwise, binary_code
 from pydtconv.kernels.gpu.softmax import by_samples
 from pydtconv.ops.cross_entropy import CrossEntropy, SoftmaxCrossEntropy, Targets
 
 _SCORES, _PROBABILITIES, _SOFTMAX = 0, 1, 2
-_LABEL_TYPES = {"int32": 0, "int64": 1, "float32": 2, "float64": 3}
 
 
 def truth(op: Targets, y_true: Any) -> tuple[Any, ...]:
     """What is true, as the kernels take it: distributions or labels, and what changes them."""
     ignore = (op.ignore_class is not None, op.ignore_class or 0)
     if op.kind == "sparse":
-        labels = y_true.reshape(-1).view(np.uint8)
-        return None, labels, _LABEL_TYPES[y_true.dtype.name], 0.0, *ignore
+        return None, *numbers_of(y_true), 0.0, *ignore
     return y_true, None, 0, float(op.label_smoothing), *ignore
 
 

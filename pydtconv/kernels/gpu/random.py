@@ -31,12 +31,15 @@ def bind_key(p: Pass, seed: int | None, per_sample: int) -> Any:
     return p.launcher.varying(4, fill, np.int64)
 
 
+def dropped(rate: float) -> tuple[int, float]:
+    """The word below which an element is dropped, and the factor of the others."""
+    return min(int(rate * 4294967296.0), 4294967295), 1 / (1 - rate) if rate < 1 else 0.0
+
+
 def _drop(p: Pass, rate: float, key: Any, x: Any, y: Any, accumulate: bool) -> Call:
     rows, channels, ldy = size_of(y)
-    threshold = min(int(rate * 4294967296.0), 4294967295)
-    scale = 1 / (1 - rate) if rate < 1 else 0.0
     ldx = 0 if x is None else size_of(x)[2]
-    arguments = (rows, channels, key, threshold, float(scale), accumulate, x, ldx, y, ldy)
+    arguments = (rows, channels, key, *dropped(rate), accumulate, x, ldx, y, ldy)
     return p.launcher.each("random.dropout", y.dtype, y.size, *arguments)
 
 
