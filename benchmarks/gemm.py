@@ -161,7 +161,7 @@ def main() -> None:
     )
     parser.add_argument("--kernels-only", action="store_true", help="only the micro-kernels")
     parser.add_argument("--shape", action="append", help="a part of a shape's name; may be repeated (default: all)")
-    parser.add_argument("--name", help="of the files in benchmarks/results/ (default: gemm, or gemm_bfloat16)")
+    parser.add_argument("--name", help="of the files in benchmarks/results/ (default: gemm_ what is compared)")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
@@ -175,11 +175,14 @@ def main() -> None:
     if not shapes:
         parser.error(f"--shape: expected a part of one of {', '.join(str(row[0]) for row in known)}")
     reals = [dtype for dtype in options.dtypes if dtype != "bfloat16"]
+    if options.cpu_time and (options.algorithms or options.ways):
+        parser.error("--cpu-time: expected beside a peer, got it with --algorithms or --ways, which take the wall's")
     if options.algorithms:
-        gemm_strassen.run(options.algorithms, reals, options.threads, shapes, options.seconds)
+        chosen = options.name or "gemm_strassen"
+        gemm_strassen.run(options.algorithms, reals, options.threads, shapes, options.seconds, chosen)
         return
     if options.ways:
-        gemm_ways.run(reals, options.threads, shapes, options.seconds)
+        gemm_ways.run(reals, options.threads, shapes, options.seconds, options.name or "gemm_ways")
         return
     kernels = [row for dtype in options.dtypes for row in kernel_rows(dtype)]
     report.print_table("Micro-kernels in cache, one core", kernels)

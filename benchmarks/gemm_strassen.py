@@ -50,7 +50,9 @@ def rows_of(names: Sequence[str], dtype: str, threads: int, shapes: Sequence, se
     return rows
 
 
-def run(names: Sequence[str], dtypes: Sequence[str], threads: Sequence[int], shapes: Sequence, seconds: float) -> None:
+def run(
+    names: Sequence[str], dtypes: Sequence[str], threads: Sequence[int], shapes: Sequence, seconds: float, file: str
+) -> None:
     rows = [row for dtype in dtypes for each in threads for row in rows_of(names, dtype, each, shapes, seconds)]
     report.print_table("Products; GFLOPS are those of the classic product's operations", rows)
-    print(report.write_csv("gemm_strassen", rows))
+    print(report.write_csv(file, rows))

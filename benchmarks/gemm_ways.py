@@ -54,14 +54,20 @@ def rows_of(dtype: str, threads: int, shapes: Sequence[tuple[str, int, int, int]
 
 
 def run(
-    dtypes: Sequence[str], threads: Sequence[int], shapes: Sequence[tuple[str, int, int, int]], seconds: float
+    dtypes: Sequence[str],
+    threads: Sequence[int],
+    shapes: Sequence[tuple[str, int, int, int]],
+    seconds: float,
+    file: str,
 ) -> None:
     rows = [row for dtype in dtypes for number in threads for row in rows_of(dtype, number, shapes, seconds)]
     report.print_table("Threads of loops jc x ic x jr x ir, relative to the division by sizes", rows)
-    print(report.write_csv("gemm_ways", rows))
+    print(report.write_csv(file, rows))
 
 
-def networks(cases: Sequence[Case], threads: int, rounds: int, run: Callable[[Case, str], dict[str, Any]]) -> None:
+def networks(
+    cases: Sequence[Case], threads: int, rounds: int, run: Callable[[Case, str], dict[str, Any]], file: str
+) -> None:
     """Steps of networks with each division of the threads; run: what a process measures, see threads.py."""
     rows: list[report.Row] = []
     for case in cases:
@@ -77,4 +83,4 @@ def networks(cases: Sequence[Case], threads: int, rounds: int, run: Callable[[Ca
                 "lowest": min(ratios), "highest": max(ratios),
             })  # fmt: skip
         report.print_table(f"{case}: threads of loops jc x ic x jr x ir", rows[-len(sides) :])
-    print(report.write_csv("threads_ways", rows))
+    print(report.write_csv(file, rows))

@@ -94,7 +94,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=20, help="timed steps of a process (default: 20)")
     parser.add_argument("--top", type=int, default=5, help="parts that are named (default: 5)")
     parser.add_argument("--keep", type=Path, help="file of measurements, which are taken from there when it has them")
-    parser.add_argument("--name", default="threads", help="of the files in benchmarks/results/")
+    parser.add_argument("--name", help="of the files in benchmarks/results/ (default: threads, or with _ways, _model)")
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     options.threads = options.threads or ([2, 8, 32, 64] if options.model else sorted({1, 2, cores}))
@@ -109,7 +109,7 @@ def main() -> None:
     options = parse()
     if options.model:
         chosen = cases(tuple(options.networks), tuple(options.sizes), options.batch)
-        threads_model.run(chosen, options.threads, options.memory, options.steps)
+        threads_model.run(chosen, options.threads, options.memory, options.steps, options.name or "threads_model")
         return
     if options.ways:
         chosen, threads = cases(tuple(options.networks), tuple(options.sizes), options.batch), options.threads[-1]
@@ -117,7 +117,7 @@ def main() -> None:
         def run(case: Case, ways: str) -> dict[str, Any]:
             return in_own_process("benchmarks.threads", ["--one", *case, options.steps, ways], threads)
 
-        gemm_ways.networks(chosen, threads, options.rounds, run)
+        gemm_ways.networks(chosen, threads, options.rounds, run, options.name or "threads_ways")
         return
     rows, kept = [], Kept(options.keep)
     for case in cases(tuple(options.networks), tuple(options.sizes), options.batch):
@@ -127,9 +127,9 @@ def main() -> None:
         report.print_table(f"{case}, batch {case.batch}: {float(str(row['ratio'])):.2f} times", parts[: options.top])
         sys.stdout.flush()
     report.print_table(f"training on {options.threads} threads", rows)
-    print(report.write_csv(options.name, rows))
+    print(report.write_csv(options.name or "threads", rows))
     title, columns = f"speed over {options.threads[0]} thread", {f"{options.threads[-1]} threads": "ratio"}
-    print(report.plot_networks(options.name, title, rows, columns, "times"))
+    print(report.plot_networks(options.name or "threads", title, rows, columns, "times"))
 
 
 if __name__ == "__main__":

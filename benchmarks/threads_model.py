@@ -97,9 +97,9 @@ def row_of(case: Case, profile: Profile, cores: Sequence[int], core: float, memo
     return row
 
 
-def run(cases: Sequence[Case], cores: Sequence[int], memory: float, steps: int) -> None:
+def run(cases: Sequence[Case], cores: Sequence[int], memory: float, steps: int, file: str) -> None:
     core = memory_bandwidth(1)
     rows = [row_of(case, measured_on_one(case, steps), cores, core, memory) for case in cases]
     title = f"on paper, {core:.0f} GB/s a core and at most {memory:.0f}; shares on {cores[-1]} cores"
     report.print_table(title, rows)
-    print(report.write_csv("threads_model", rows))
+    print(report.write_csv(file, rows))
