@@ -154,9 +154,13 @@ def transforms(points: Sequence[int] = (8, 16, 32, 64, 128), channels: int = 128
         yield _transform("complex channels", n, True, gauss, spectrum, n, channels)
 
 
-def squares() -> Iterator[dict[str, object]]:
+#: points of an axis of squares, and whether those of a row lie together
+SQUARES = ((8, True), (16, True), (32, True), (64, True), (8, False), (16, False), (32, False))
+
+
+def squares(kinds: Sequence[tuple[int, bool]] = SQUARES) -> Iterator[dict[str, object]]:
     """Transforms of squares in one pass: of rows whose points lie together, and of channels that do."""
-    for n, together in ((8, True), (16, True), (32, True), (64, True), (8, False), (16, False), (32, False)):
+    for n, together in kinds:
         half, pairs = n // 2 + 1, block_of(n, 4, together)[0]
         images, channels = (4 * pairs, 1) if together else (2, 2 * pairs)
         count = images * channels * n
