@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pydtconv.conv.problem import ConvProblem, by_axis, several
-from pydtconv.ops.base import Reasons, Spec, Window
+from pydtconv.ops.base import Spec, Window
 from pydtconv.ops.convolution import Conv, ConvBase, no_fit, sizes_of, taps
 from pydtconv.ops.convolution_gradients import of_filters, sides
 from pydtconv.ops.gradients import by_last_axis
@@ -33,7 +33,6 @@ class ConvTranspose(ConvBase):
 
     accumulates: ClassVar[tuple[int, ...]] = ()
     passes: ClassVar[tuple[str, ...]] = ("backward_data", "forward", "backward_weights")
-    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -111,7 +111,7 @@ class RandomWindow(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     seed: int | None
     always: bool
-    lacks: ClassVar[Reasons] = {"gradient": "random images are input, not what is learned", "gpu": "not written yet"}
+    lacks: ClassVar[Reasons] = {"gradient": "random images are input, not what is learned"}
 
     def flips(self) -> int:
         """Bit 0: along the columns, bit 1: along the rows."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pydtconv.ops.base import Op, Reasons, Spec, functions
+from pydtconv.ops.base import Op, Spec, functions
 from pydtconv.ops.checks import same_float
 from pydtconv.ops.shape import Slice
 
@@ -87,7 +87,6 @@ class Upsample(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     extent_fields: ClassVar[tuple[str, ...]] = ("size",)
     mesh: ClassVar[str] = "upsample"
-    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(self.size))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pydtconv.extents import check
-from pydtconv.ops.base import Op, Reasons, Spec, functions
+from pydtconv.ops.base import Op, Spec, functions
 from pydtconv.ops.checks import same_float
 
 __all__ = ["Separable"]
@@ -130,6 +130,13 @@ def _filtered(extent: int, weights: Sequence[float]) -> Band:
 BANDS: dict[str, Callable[..., Band]] = {"resize": _resized, "move": _moved, "filter": _filtered}
 
 
+def band_of(extent: int, filter: Filter, transposed: bool) -> Band:
+    """The band of a filter for an extent, or that of the transposed matrix."""
+    kind, *settings = filter
+    band = BANDS[kind](extent, *settings)
+    return banded(band.matrix.T) if transposed else band
+
+
 @dataclass(frozen=True)
 class Separable(Op):
     """x multiplied by the matrix of a filter along each of `axes`.
@@ -144,7 +151,6 @@ class Separable(Op):
     accumulates: ClassVar[tuple[int, ...]] = (0,)
     dense: ClassVar[bool] = True
     extent_fields: ClassVar[tuple[str, ...]] = ("extents",)
-    lacks: ClassVar[Reasons] = {"gpu": "not written yet"}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))

@@ -115,6 +115,30 @@ def convnext():
     )
 
 
+def unet():
+    """Transposed convolutions; the classes of an image are the means of its pixels'."""
+    whole = applications.build("unet", input_shape=(8, 8, 3), classes=5, weights=None, filters=3, levels=2)
+    return keras.Model(whole.input, layers.GlobalAveragePooling2D()(whole.output))
+
+
+def resized():
+    """Random flips and crops with the CPU's numbers, and images whose extents change."""
+    return keras.Sequential(
+        [
+            keras.Input((8, 8, 3)),
+            layers.RandomFlip("horizontal"),
+            layers.RandomCrop(6, 6),
+            layers.Resizing(5, 4, "bicubic", antialias=True),
+            layers.Conv2D(4, 3, padding="same"),
+            layers.UpSampling2D(2),
+            layers.Conv2D(3, 3, padding="same", activation="relu"),
+            layers.UpSampling2D((1, 2), interpolation="bilinear"),
+            layers.Flatten(),
+            layers.Dense(5, activation="softmax"),
+        ]
+    )
+
+
 def language_model():
     """Words, causal attention of grouped heads, and the weights of the embedding once more."""
     words = keras.Input((6,), dtype="int32")
@@ -128,10 +152,12 @@ def language_model():
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-9)])
 @pytest.mark.parametrize(
-    ("make", "shape", "words"), [(vit, (8, 8, 3), 0), (convnext, (8, 8, 3), 0), (language_model, (6,), 9)]
+    ("make", "shape", "words"),
+    [*((make, (8, 8, 3), 0) for make in (vit, convnext, unet, resized)), (language_model, (6,), 9)],
+    ids=["vit", "convnext", "unet", "resized", "language_model"],
 )
 @on_each
-def test_networks_of_tokens_and_normalized_rows(make, shape, words, dtype, tolerance, device):
+def test_networks_of_tokens_and_of_pixels(make, shape, words, dtype, tolerance, device):
     def optimizer():
         return keras.optimizers.AdamW(1e-3)
 
@@ -305,7 +331,7 @@ def test_values_follow_between_host_and_device(device):
 
 def test_what_a_device_lacks_is_refused_by_name():
     x, y = np.zeros((2, 6, 6, 1)), np.array([0, 1])
-    model = keras.Sequential([keras.Input((6, 6, 1)), layers.UpSampling2D(), layers.Flatten(), layers.Dense(2)])
+    model = keras.Sequential([keras.Input((6, 6, 1)), layers.RandomRotation(0.1), layers.Flatten(), layers.Dense(2)])
     model.compile("sgd", "mse")
     with keras.device("host"), pytest.raises(MissingKernelError, match="expected a kernel for device host"):
         model.train_on_batch(x, np.zeros((2, 2)))

@@ -102,6 +102,28 @@ MORE = {
         ]
         for kind in (ops.Sum, ops.Mean, ops.Max, ops.Min)
     },
+    ops.ConvTranspose: [
+        Case(ops.ConvTranspose(2, "same", activation="relu"), (IMAGE, normal(3, 2, 4, 3, seed=2), normal(4, seed=3))),
+        Case(ops.ConvTranspose((2, 3), output_padding=(1, 2)), (IMAGE, normal(3, 4, 2, 3, seed=2))),
+        Case(ops.ConvTranspose(1, "same", (2, 1)), (IMAGE, normal(3, 3, 2, 3, seed=2), normal(2, seed=3))),
+        Case(ops.ConvTranspose(1, algorithm="fft"), (IMAGE, normal(3, 3, 2, 3, seed=2))),
+        Case(ops.ConvTranspose(3), (normal(2, 5, 3), normal(2, 4, 3, seed=2))),
+        Case(ops.ConvTranspose(2), (normal(1, 2, 3, 2, 2), normal(2, 3, 2, 3, 2, seed=2))),
+    ],
+    ops.Upsample: [
+        Case(ops.Upsample((3,)), (normal(2, 4, 5),)),
+        Case(ops.Upsample((2, 1)), (IMAGE,)),
+        Case(ops.Upsample((2, 1, 3)), (normal(2, 2, 3, 2, 4),)),
+        Case(ops.Upsample((3, 2), "bilinear"), (normal(1, 2, 1, 8),)),
+    ],
+    ops.Separable: [
+        Case(ops.Separable((0,), (("resize", 4, "linear", True),)), (normal(9, 5),)),
+        Case(ops.Separable((-1 % 3,), (("resize", 5, "lanczos3", False),)), (normal(2, 3, 8),)),
+        Case(ops.Separable((1, 2, 3), (("resize", 3, "nearest", True),) * 3), (normal(2, 5, 2, 4, 3),)),
+        Case(ops.Separable((2,), (("resize", 3, "cubic", True),), (7,)), (normal(2, 4, 3, 8),)),
+    ],
+    ops.RandomFlip: [Case(ops.RandomFlip(mode), (IMAGE,)) for mode in ("horizontal", "vertical")],
+    ops.RandomCrop: [Case(ops.RandomCrop(5, 2, seed=3, always=True), (normal(20, 5, 6, 3),))],
     ops.MatMul: [
         Case(ops.MatMul(), (normal(*a), normal(*b, seed=2)))
         for a, b in (
@@ -199,6 +221,6 @@ def test_rows_outside_of_a_table(device):
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name():
-    message = "operator Upsample: expected a kernel for device host and dtype float32, got kernels for"
+    message = "operator ArgMax: expected a kernel for device host and dtype float32, got kernels for"
     with pytest.raises(MissingKernelError, match=message):
-        find(ops.Upsample((2, 2)), "host", "float32")
+        find(ops.ArgMax(), "host", "float32")

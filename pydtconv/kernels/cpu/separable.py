@@ -15,7 +15,7 @@ from pydtconv.kernels.cpu.rows import around, carve, carved_bytes, real_of, rows
 from pydtconv.kernels.cpu.shape import bind_fill
 from pydtconv.kernels.registry import IMAGES, register
 from pydtconv.ops.base import Spec
-from pydtconv.ops.separable import BANDS, Band, Filter, Separable, banded
+from pydtconv.ops.separable import Band, Filter, Separable, band_of
 
 #: elements behind an axis, from which on these are the rows that vectors go along
 _ROW = 16
@@ -30,9 +30,7 @@ def in_c(band: Band, dtype: str) -> image.Band:
 @lru_cache(maxsize=64)
 def of_filter(extent: int, filter: Filter, transposed: bool, dtype: str) -> image.Band:
     """The band of a filter for an extent."""
-    kind, *settings = filter
-    band = BANDS[kind](extent, *settings)
-    return in_c(banded(band.matrix.T) if transposed else band, dtype)
+    return in_c(band_of(extent, filter, transposed), dtype)
 
 
 def bands_workspace(x: Spec, columns: image.Band | None) -> int:

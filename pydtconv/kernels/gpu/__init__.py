@@ -21,6 +21,7 @@ from pydtconv.kernels.gpu import (  # noqa: F401
     random,
     reduction,
     resize,
+    separable,
     shape,
     softmax,
 )

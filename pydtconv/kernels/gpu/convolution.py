@@ -17,6 +17,7 @@ from pydtconv.kernels.gpu.moments import moments_in
 from pydtconv.kernels.gpu.slopes import bind_slope
 from pydtconv.ops.base import Spec, spec_of
 from pydtconv.ops.convolution import Conv, ConvBase, DepthwiseConv
+from pydtconv.ops.convolution_transpose import ConvTranspose
 
 ConvType = TypeVar("ConvType", bound=ConvBase)
 
@@ -46,8 +47,13 @@ class ConvBaseKernel(AlgorithmKernel[ConvType]):
         need = max(TABLE[names[which]].workspace(p, which, kept) for which in directions)
         bias = self.op.bias_of(inputs)
         if (direction == "forward" and self.op.auxiliary) or (direction == "backward" and bias is not None):
-            need = max(need, sums_bytes(Spec(p.y_shape, p.dtype)))
+            need = max(need, sums_bytes(Spec(self._written(p), p.dtype)))
         return need
+
+    @staticmethod
+    def _written(p: ConvProblem) -> tuple[int, ...]:
+        """The shape of y."""
+        return p.y_shape
 
     def keeps(self, is_open: Collection[str], *inputs: Spec) -> list[Keepable]:
         """Spectra of x, w and dy, where passes have one strategy."""
@@ -55,12 +61,9 @@ class ConvBaseKernel(AlgorithmKernel[ConvType]):
         return list(shared(self.op.problem(*inputs[:2]), names)) if set(names) == set(DIRECTIONS) else []
 
     def forward(self, p: Pass) -> Call:
-        problem = self._problem_of(p.x[0], p.x[1])
-        name = self._algorithm(problem, "forward")
         y, bias, residual = p.y[0], self.op.bias_of(p.x), p.x[-1] if self.op.residual else None
-        w = self._filters(problem, p.x[1])
         adds = residual is not None and residual.data.ptr == y.data.ptr  # the products add to what lies in y's place
-        parts = {"forward": TABLE[name].forward(p.launcher, problem, p.x[0], w, y, p.workspace, adds, p.saved)}
+        parts = {"forward": self._forward(p, adds)}
         residual = None if adds else residual
         if bias is not None or residual is not None or self.op.activation not in (None, "linear"):
             rest = None if residual is None else rows_of(residual)
@@ -81,20 +84,29 @@ class ConvBaseKernel(AlgorithmKernel[ConvType]):
         if finish:
             parts["backward_bias"] = sequence(finish)
         if dw is not None:
-            problem = self._problem_of(p.x[0], dw)
-            algorithm = TABLE[self._algorithm(problem, "backward_weights")]
-            filters = self._filters(problem, dw)
-            parts["backward_weights"] = algorithm.backward_weights(
-                launcher, problem, p.x[0], dy, filters, p.workspace, p.saved
-            )
+            parts["backward_weights"] = self._backward_weights(p, dw)
         if dx is not None:
-            problem = self._problem_of(dx, p.x[1])
-            algorithm = TABLE[self._algorithm(problem, "backward_data")]
-            filters = self._filters(problem, p.x[1])
-            parts["backward_data"] = algorithm.backward_data(
-                launcher, problem, dy, filters, dx, p.workspace, p.adds(0), p.saved
-            )
+            parts["backward_data"] = self._backward_data(p, dx)
         return in_parts(parts, p.run)
+
+    # -- the three passes, which a transposed convolution exchanges
+
+    def _forward(self, p: Pass, adds: bool) -> Call:
+        """y (+)= x * w."""
+        problem = self._problem_of(p.x[0], p.x[1])
+        algorithm, filters = TABLE[self._algorithm(problem, "forward")], self._filters(problem, p.x[1])
+        return algorithm.forward(p.launcher, problem, p.x[0], filters, p.y[0], p.workspace, adds, p.saved)
+
+    def _backward_weights(self, p: Pass, dw: Any) -> Call:
+        problem = self._problem_of(p.x[0], dw)
+        algorithm, filters = TABLE[self._algorithm(problem, "backward_weights")], self._filters(problem, dw)
+        return algorithm.backward_weights(p.launcher, problem, p.x[0], p.dy[0], filters, p.workspace, p.saved)
+
+    def _backward_data(self, p: Pass, dx: Any) -> Call:
+        problem = self._problem_of(dx, p.x[1])
+        algorithm, filters = TABLE[self._algorithm(problem, "backward_data")], self._filters(problem, p.x[1])
+        arguments = (p.dy[0], filters, dx, p.workspace, p.adds(0), p.saved)
+        return algorithm.backward_data(p.launcher, problem, *arguments)
 
     def _filters(self, p: ConvProblem, w: Any) -> Any:
         """w or dw in the convolution's shape, as a view."""
@@ -116,6 +128,52 @@ class ConvKernel(ConvBaseKernel[Conv]):
 class DepthwiseConvKernel(ConvBaseKernel[DepthwiseConv]):
     """Filters are a view in the shape of a grouped convolution's."""
 
+    # -- the three passes, which a transposed convolution exchanges
+
+    def _forward(self, p: Pass, adds: bool) -> Call:
+        """y (+)= x * w."""
+        problem = self._problem_of(p.x[0], p.x[1])
+        algorithm, filters = TABLE[self._algorithm(problem, "forward")], self._filters(problem, p.x[1])
+        return algorithm.forward(p.launcher, problem, p.x[0], filters, p.y[0], p.workspace, adds, p.saved)
+
+    def _backward_weights(self, p: Pass, dw: Any) -> Call:
+        problem = self._problem_of(p.x[0], dw)
+        algorithm, filters = TABLE[self._algorithm(problem, "backward_weights")], self._filters(problem, dw)
+        return algorithm.backward_weights(p.launcher, problem, p.x[0], p.dy[0], filters, p.workspace, p.saved)
+
+    def _backward_data(self, p: Pass, dx: Any) -> Call:
+        problem = self._problem_of(dx, p.x[1])
+        algorithm, filters = TABLE[self._algorithm(problem, "backward_data")], self._filters(problem, p.x[1])
+        arguments = (p.dy[0], filters, dx, p.workspace, p.adds(0), p.saved)
+        return algorithm.backward_data(p.launcher, problem, *arguments)
+
     def _filters(self, p: ConvProblem, w: Any) -> Any:
         assert math.prod(w.shape) == math.prod(p.w_shape)
         return w.reshape(p.w_shape)
+
+
+@register(ConvTranspose)
+class ConvTransposeKernel(ConvBaseKernel[ConvTranspose]):
+    """The passes of the convolution from y to x, each in another's place; passes leave no spectra for one another."""
+
+    @staticmethod
+    def _written(p: ConvProblem) -> tuple[int, ...]:
+        return p.x_shape
+
+    def keeps(self, is_open: Collection[str], *inputs: Spec) -> list[Keepable]:
+        return []
+
+    def _forward(self, p: Pass, adds: bool) -> Call:
+        problem = self._problem_of(p.x[0], p.x[1])
+        algorithm = TABLE[self._algorithm(problem, "backward_data")]
+        return algorithm.backward_data(p.launcher, problem, p.x[0], p.x[1], p.y[0], p.workspace, adds)
+
+    def _backward_weights(self, p: Pass, dw: Any) -> Call:
+        problem = self._problem_of(p.x[0], dw)
+        algorithm = TABLE[self._algorithm(problem, "backward_weights")]
+        return algorithm.backward_weights(p.launcher, problem, p.dy[0], p.x[0], dw, p.workspace)
+
+    def _backward_data(self, p: Pass, dx: Any) -> Call:
+        problem = self._problem_of(dx, p.x[1])
+        algorithm = TABLE[self._algorithm(problem, "forward")]
+        return algorithm.forward(p.launcher, problem, p.dy[0], p.x[1], dx, p.workspace, p.adds(0))

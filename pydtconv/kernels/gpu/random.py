@@ -1,4 +1,4 @@
-"""Dropout and noise with the bits of a CPU (cext/cuda/random.cu)."""
+"""Dropout, noise, flips and crops with the bits of a CPU (cext/cuda/random.cu)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from pydtconv.kernels.base import OUTSIDE_OF_TRAINING, Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.arithmetic import BINARY
-from pydtconv.kernels.gpu.arrays import part, register, size_of
+from pydtconv.kernels.gpu.arrays import part, pixel_stride, register, size_of
 from pydtconv.kernels.registry import MissingKernelError
 from pydtconv.ops.base import Spec
-from pydtconv.ops.random import Dropout, GaussianNoise
+from pydtconv.ops.random import Dropout, GaussianNoise, RandomCrop, RandomFlip, RandomWindow
 
 _MASK64, _MASK32 = (1 << 64) - 1, (1 << 32) - 1
 
@@ -96,6 +96,41 @@ class GaussianNoiseKernel(Kernel[GaussianNoise]):
 
     def backward(self, p: Pass) -> Call:
         return nothing if p.dx[0] is None else p.launcher.copy(p.dy[0], p.dx[0], accumulate=p.adds(0))
+
+
+@register(RandomFlip, RandomCrop)
+class RandomWindowKernel(Kernel[RandomWindow]):
+    """Windows are drawn anew in backward; outside of training they are the middle."""
+
+    @staticmethod
+    def _centre(x: Any, y: Any) -> Any:
+        top, left = ((x.shape[d] - y.shape[d]) // 2 for d in (1, 2))
+        return x[:, top : top + y.shape[1], left : left + y.shape[2]]
+
+    def _drawn(self, p: Pass, large: Any, small: Any) -> tuple[Any, ...] | None:
+        """What both kernels are told; None where nothing is drawn."""
+        if not (p.training or self.op.always) or small.size == 0:
+            return None
+        return *large.shape[:3], *small.shape[1:], bind_key(p, self.op.seed, 1), self.op.flips()
+
+    def forward(self, p: Pass) -> Call:
+        x, y = p.x[0], p.y[0]
+        drawn = self._drawn(p, x, y)
+        if drawn is None:
+            return p.launcher.copy(self._centre(x, y), y)
+        arguments = (*drawn, x, pixel_stride(x), y, pixel_stride(y))
+        return p.launcher.each("random.window_forward", y.dtype, y.size, *arguments)
+
+    def backward(self, p: Pass) -> Call:
+        dy, dx, launcher = p.dy[0], p.dx[0], p.launcher
+        if dx is None:
+            return nothing
+        drawn = self._drawn(p, dx, dy)
+        if drawn is None:
+            clear = nothing if p.adds(0) or not dx.size else launcher.fill(dx, 0.0)
+            return sequence([clear, launcher.copy(dy, self._centre(dx, dy), accumulate=p.adds(0))])
+        arguments = (*drawn, p.adds(0), dy, pixel_stride(dy), dx, pixel_stride(dx))
+        return launcher.each("random.window_backward", dx.dtype, dx.size, *arguments)
 
 
 def _check_whole(op: Any) -> None:
