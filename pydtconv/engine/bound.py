@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv import replica
-from pydtconv.graph import Executor, Memory
+from pydtconv.graph import Executor, Memory, Plan
 from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.variable import Variable
 from pydtconv.graph.memory.columns import arrange
@@ -53,9 +53,8 @@ class Bound:
         arrange(self.executor.plan.graph, replica.current().columns)
         now = self._where()
         if not all(map(operator.is_, now, self._arrays)):
-            store = self.memory.store
-            if self._trains and store is not None and not store.holds_all:
-                self.memory.move_to_store(store.variables)
+            if self._trains and self.memory.store is not None:
+                make_store(self.executor.plan, self.memory)
                 now = self._where()
             self.executor.unbind()
             self._arrays = now
@@ -63,6 +62,13 @@ class Bound:
 
     def _where(self) -> list[np.ndarray]:
         return [variable.host_array for variable in self._variables]
+
+
+def make_store(plan: Plan, memory: Memory) -> None:
+    """Moves what a plan trains into one store.  The step of a plan that trains others may have left another store."""
+    if memory.store is not None and not memory.has_store_of(plan.gradient_order):
+        replica.current().settle()  # values and state of which each process may have a part
+    memory.make_store(plan.gradient_order)
 
 
 def _part(value: Any, placed: Any) -> Any:

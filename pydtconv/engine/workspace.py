@@ -13,7 +13,7 @@ import numpy as np
 
 from pydtconv import config, devices, replica
 from pydtconv.engine import limits, offloading
-from pydtconv.engine.bound import Bound
+from pydtconv.engine.bound import Bound, make_store
 from pydtconv.engine.planning import planned, updating
 from pydtconv.engine.sharing import Sharing
 from pydtconv.graph import Executor, Memory, Plan
@@ -186,6 +186,8 @@ class Workspace:
         with self.lock:
             arrange(plan.graph, replica.current().columns)
             updater = replica.current().updater(optimizer) if plan.applies_gradients else None
+            if plan.gradient_order:
+                make_store(plan, memory)
             return Bound(Executor(plan, memory, updater), memory)
 
     def run(self, bound: Bound, inputs: Any, step: int) -> dict[str, np.ndarray]:

@@ -78,6 +78,8 @@ class BatchTrainer(Compilable):
         if step is None:
             rouse_threads()
             step = self._pydt_steps.step(kind, batch, self._pydt_targets)
+            if kind == "train":
+                self._pydt_make_slots()
         shared = strategy.current().running(self._pydt_training, kind, batch, step)
         with self._pydt_steps.workspace.running(), shared:
             if kind == "predict":
@@ -196,6 +198,14 @@ class BatchTrainer(Compilable):
             raise ValueError(
                 "expected an optimizer, but compile was given None: only a train_step with its own takes None"
             )
+
+    def _pydt_make_slots(self) -> None:
+        """Makes slots where a step trains what the run did not begin with: a callback has thawed a layer."""
+        store, slots = self._pydt_steps.memory.store, self.optimizer._pydt_slots
+        if store is None or slots.store is store or all(variable in slots for variable in store.variables):
+            return
+        trainable = self.trainable_variables  # type: ignore[attr-defined]
+        self.optimizer.ready(self._pydt_with_slots(trainable), store)
 
     def _pydt_with_slots(self, trainable: Sequence[Any]) -> list[Any]:
         """These, and frozen ones that the optimizer has trained, whose slots it needs where they are trained again.

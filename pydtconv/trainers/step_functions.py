@@ -41,7 +41,8 @@ class Results:
     """What a step computed; arrays are views that are valid until the next step of the model.
 
     loss: of the batch, None for "predict".  losses: of each trained output by its name, without its weight.
-    predictions: the outputs, in the model's structure.  applied: whether the optimizer has taken its step meanwhile.
+    predictions: the outputs, in the model's structure.  applied: whether the optimizer has taken its step meanwhile,
+    or has none to take, as nothing was trained.
     updates: calls of metrics that are to follow.  added: what layers have added to the loss, and these layers.
     """
 
@@ -107,7 +108,7 @@ class StepFunction:
             loss=float(found["loss"]) if "loss" in found else None,
             losses={name: float(found[result]) for name, result in traced.losses.items()},
             predictions=tree.map_structure(self._prediction(found), traced.predictions),
-            applied=self.executor.plan.applies_gradients,
+            applied=self.executor.plan.applies_gradients or not self.executor.plan.gradient_order,
             updates=[each.filled({**inputs, **found}) for each in traced.updates],
             added=AddedLosses(traced.owners, [found[name].copy() for name in traced.added]) if traced.added else _NONE,
         )

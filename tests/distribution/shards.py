@@ -26,7 +26,7 @@ WAYS = WHOLE_WAYS | {
     "unsharded, bfloat16": {"wire": "bfloat16"},
     "optimizer, bfloat16": {"shard": "optimizer", "wire": "bfloat16"},
 }
-FEW = ("Adam", "Lamb", "by variable", "clipnorm", "two dtypes", "thawed", "accumulated, averaged")
+FEW = ("Adam", "Lamb", "by variable", "clipnorm", "two dtypes", "thawed in fit", "accumulated, averaged")
 #: each option of Optimizer, and what goes with it
 OPTIONS = {name: given for name, given in accumulated.OPTIONS.items() if name != "plain"} | {
     "initial": {"use_ema": True, "weight_decay": 0.1},
@@ -96,6 +96,7 @@ RUNS = (
         "accumulated, read": lambda: read(),
         "excluded": lambda: excluded(),
         "thawed": lambda: thawed(),
+        "thawed in fit": lambda: trained(optimizers.Adam(0.01), 3, callbacks=[Freezes()]),
         "by variable, thawed": lambda: thawed(optimizers.Muon),
         "by hand": lambda: by_hand(),
         "swapped": lambda: trained(
@@ -122,6 +123,13 @@ def thawed(kind=optimizers.Adam):
         model.compile(model.optimizer, "sparse_categorical_crossentropy")
         model.fit(*data(), BATCH, 1, 0, shuffle=False)
     return model
+
+
+class Freezes(callbacks.Callback):
+    """The same within fit."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.layers[1].trainable = epoch > 0
 
 
 def read():

@@ -1,5 +1,7 @@
 """Plans are made anew where anything changes that a step depends on, and what one call leaves does not reach others."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,81 @@ def test_statistics_frozen_between_fits_stay():
     before = norm.moving_mean.numpy()
     model.fit(X, Y, verbose=0)
     np.testing.assert_array_equal(norm.moving_mean.numpy(), before)
+
+
+class Freezes(keras.callbacks.Callback):
+    """Says before each epoch which layers are trained."""
+
+    def __init__(self, *trained):
+        super().__init__()
+        self.trained, self.weights = trained, []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.weights.append(self.model.get_weights())
+        for layer, trains in zip(self.model.layers, self.trained[epoch], strict=True):
+            layer.trainable = trains
+
+
+ALL, LAST, NONE = (True, True), (False, True), (False, False)
+
+
+@pytest.mark.parametrize("order", [(ALL, LAST, ALL), (LAST, ALL, LAST), (ALL, NONE, LAST), (NONE, LAST, ALL)])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_layers_that_callbacks_freeze_and_thaw(order, optimizer):
+    """As in fits of one epoch, and not by the gradients of the epoch before."""
+    found = []
+    for fits in (1, 3):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((6,)), layers.Dense(4, "tanh"), layers.Dense(3)])
+        model.compile(optimizer, "mse")
+        freezes = Freezes(*order)
+        for first in range(fits):
+            last = 3 if fits == 1 else first + 1
+            options = {"initial_epoch": first, "epochs": last, "shuffle": False, "verbose": 0}
+            if fits > 1:
+                for layer, trains in zip(model.layers, order[first], strict=True):
+                    layer.trainable = trains
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "the model has no trainable variables")
+                model.fit(X, Y, 8, callbacks=[freezes], **options)
+        freezes.weights.append(model.get_weights())
+        for epoch, trained in enumerate(order):
+            for place, trains in enumerate(trained):
+                before, after = (freezes.weights[each][2 * place] for each in (epoch, epoch + 1))
+                assert np.array_equal(before, after) != trains, (epoch, place)
+        found.append([*model.get_weights(), *(variable.numpy() for variable in model.optimizer.variables)])
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_allclose(one, several, rtol=1e-5, atol=1e-6)
+
+
+class Deeper(keras.Model):
+    """Long inputs take one layer more."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = (layers.Dense(3, use_bias=False, kernel_initializer="ones") for _ in range(2))
+
+    def call(self, x):
+        y = self.first(ops.mean(x, axis=1))
+        return y + self.second(ops.max(x, axis=1)) if x.shape[1] > 2 else y
+
+
+@pytest.mark.parametrize("optimizer", [keras.optimizers.Adam, keras.optimizers.Lamb])
+def test_steps_leave_weights_alone_that_they_do_not_read(optimizer):
+    """Not the gradients of the step before, nor the momentum; and each step reads what the other one has trained."""
+    long, short = X.reshape(8, 3, 6), X[:16].reshape(8, 2, 6)
+    model = Deeper()
+    model(long)
+    model.compile(optimizer(0.1), "mse")
+    for _ in range(3):
+        model.train_on_batch(long, Y[:8])
+        before = [variable.numpy() for variable in model.second.weights]
+        first = model.first.kernel.numpy()
+        model.train_on_batch(short, Y[:8])
+        np.testing.assert_array_equal(before, [variable.numpy() for variable in model.second.weights])
+        assert not np.array_equal(first, model.first.kernel.numpy())
+    model.fit(iter([(long, Y[:8]), (short, Y[:8])] * 2), verbose=0)
+    assert int(model.optimizer.iterations) == 10
 
 
 def test_penalties_of_frozen_weights_go():

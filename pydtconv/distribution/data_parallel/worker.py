@@ -178,7 +178,7 @@ class Worker(JointResults):
                     yield shared
                 return
             state.portions |= self._weight_portions(training, kind, batch)
-            if kind == "train" and memory.store is not None and memory.store.variables:
+            if kind == "train" and memory.store is not None and step.executor.plan.gradient_order:
                 with self._learning(training, batch, step):
                     yield None
             else:  # nothing learns, but statistics may move

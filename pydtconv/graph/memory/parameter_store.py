@@ -10,7 +10,7 @@ computes takes runs of neighbours of one dtype (`runs`) and looks at them as num
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class ParameterStore:
 
     def __contains__(self, variable: Variable) -> bool:
         return id(variable) in self._slices
+
+    @property
+    def ids(self) -> Set[int]:
+        """The ids of the variables."""
+        return self._slices.keys()
 
     @property
     def holds_all(self) -> bool:

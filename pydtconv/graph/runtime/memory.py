@@ -107,12 +107,18 @@ class Memory:
             self.scratch_file.close()
 
     def make_store(self, order: Sequence[Tensor]) -> None:
-        """Moves the variables into a flat store, if they are not all in the present one."""
-        variables = [tensor.variable for tensor in order if tensor.variable is not None]
-        known = self.store is not None and all(variable in self.store for variable in variables)
+        """Moves the variables into a flat store, if the present one is not of just these, or has lost some."""
+        known = self.has_store_of(order)
         if not known or not self.store.holds_all:  # type: ignore[union-attr]
+            variables = [tensor.variable for tensor in order if tensor.variable is not None]
             self.move_to_store(self.store.variables if known else variables)  # type: ignore[union-attr]
             _return_freed_memory()
+
+    def has_store_of(self, order: Sequence[Tensor]) -> bool:
+        """Whether there is a store, of these variables and no others: a step leaves those without gradient alone."""
+        if self.store is None:
+            return False
+        return {id(tensor.variable) for tensor in order if tensor.variable is not None} == self.store.ids
 
     def move_to_store(self, variables: Sequence[Variable]) -> ParameterStore:
         """Moves the variables into a new flat store, in this order."""
