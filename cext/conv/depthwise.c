@@ -226,6 +226,33 @@ static unit_of find_unit(const pass *s, int64_t unit, int64_t *part, int64_t *fi
     return u;
 }
 
+/* The pixels of the row at hand, of which there are `count`. */
+static void run_row(row_of *j, int64_t count) {
+    for (int64_t r = 0; r < (j->s->turned ? MIN(count, j->s->w.stride) : 1); r++) {
+        const phase f = phase_of(j->s, count, r);
+        function_of(j, &f)(j, &f);
+    }
+}
+
+void DT(depthwise_rows_to)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t first, int64_t channels,
+                           int64_t row, int64_t end, elem *to, int64_t ld, const elem *added) {
+    const int64_t height = s->h.written, columns = s->w.written;
+    row_of j = {.s = s, .rows = &ring->rows, .channels = channels, .ldw = ld, .lda = ld, .inner = s->of_read};
+    j.filters = s->filters + first / V * s->mult * DT(depthwise_filter)(s);
+    j.outer = s->turned ? 1 : s->mult;
+    const int64_t calls = dtconv_ceil_div(columns, TILE) * dtconv_ceil_div(channels, V) * j.outer;
+    if (ring->first != first || ring->channels != channels) DT(depthwise_begin)(s, ring, first, channels, 0);
+    for (; row < end; row++, to += columns * ld) {
+        DT(depthwise_meet)(s, ring, row / height, row % height);
+        j.next = (dtconv_depthwise_ahead){0};
+        if (row + 1 < end) j.next = DT(depthwise_ahead)(s, ring, (row + 1) / height, (row + 1) % height);
+        dtconv_spread(&j.next, calls);
+        j.written = to, j.added = added;
+        run_row(&j, columns);
+        if (added) added += columns * ld;
+    }
+}
+
 /* Spreads what the next row reads, if there is one, and what is gathered with row h, whose first pixel is given, over
  * the tiles of row h. */
 static void load_ahead(const pass *s, const DT(depthwise_ring) * ring, const unit_of *u, int64_t h, int64_t pixel,
@@ -273,10 +300,7 @@ static void run_unit(const pass *s, int64_t unit, DT(depthwise_ring) * ring, DT(
         const elem *added = s->added ? s->added + pixel * s->lda : NULL;
         j.added = added && !finish.scale ? added + u.channel : NULL; /* what is scaled is so before */
         if (finish.scale) finish.residual = added;
-        for (int64_t r = 0; r < (read->turned ? MIN(u.count, read->w.stride) : 1); r++) {
-            const phase f = phase_of(read, u.count, r);
-            function_of(&j, &f)(&j, &f);
-        }
+        run_row(&j, u.count);
         if (finishes) DT(bias_activation_epilogue)(&finish, 0, u.count, u.channel, u.n, row + u.channel, s->ldw);
         if (sums)
             gather_row(&s->gathered, sums, row, s->ldw, of ? of->x + pixel * of->ldx : NULL, of ? of->ldx : 0, u.count,

@@ -119,6 +119,13 @@ void DT(depthwise_meet)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring,
 dtconv_depthwise_ahead DT(depthwise_ahead)(const DT(depthwise_pass) * s, const DT(depthwise_ring) * ring, int64_t plane,
                                            int64_t row);
 
+/* Writes rows [row, end) of all planes of what is written, all columns of what is made of `channels` of ci from `first`
+ * on (a vector's first, and not more than a chunk), to `to`, pixels `ld` apart; added: such rows that are added, or
+ * NULL.  Nothing follows the sums; s->filters are packed.  Rows that the last call has left in the ring are not read
+ * again. */
+void DT(depthwise_rows_to)(const DT(depthwise_pass) * s, DT(depthwise_ring) * ring, int64_t first, int64_t channels,
+                           int64_t row, int64_t end, elem *to, int64_t ld, const elem *added);
+
 /* `count` channels that lie `step` apart; the rest of the vector is 0. */
 INLINE vec gather_channels(const elem *src, int64_t step, int64_t count) {
     if (step == 1) return load_first(src, count);

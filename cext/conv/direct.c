@@ -22,13 +22,6 @@ enum {
     LINES = 256        /* that are loaded on the way, at most */
 };
 
-/* A thread's own memory. */
-typedef struct {
-    dtconv_segment *segments;
-    real *rows, *beside;    /* of copies; of gradients that are not written as they are (NULL: they are) */
-    DT(gather_sums) * sums; /* NULL: nothing is gathered */
-} scratch;
-
 /* Activations that the micro-kernel does not have. */
 static void activate(const DT(direct_pass) * s, const DT(direct_tile) * t, int64_t rows, int64_t column, int64_t n) {
     const DT(bias_activation) finish = {.activation = s->args->activation, .alpha = s->args->alpha};
@@ -45,7 +38,7 @@ static void copy_rows(int64_t rows, int64_t channels, const DT(conv_normalizatio
 }
 
 /* Channels [first, last) of the pixels of a class that no tap meets. */
-static void pass_over(const DT(direct_pass) * s, const scratch *own, int64_t group, DT(direct_walk) * place,
+static void pass_over(const DT(direct_pass) * s, const DT(direct_scratch) * own, int64_t group, DT(direct_walk) * place,
                       int64_t pixels, int64_t first, int64_t last) {
     DT(direct_rows) t;
     for (int64_t done = 0; done < pixels; done += DIRECT_MR) {
@@ -61,7 +54,7 @@ static void pass_over(const DT(direct_pass) * s, const scratch *own, int64_t gro
 
 /* What is gathered of `n` columns from j on of a tile that has been computed; `column`: the first one in the sums. */
 static void gather(const DT(direct_pass) * s, const DT(direct_rows) * t, int64_t group, int64_t j, int64_t n,
-                   int64_t column, const scratch *own) {
+                   int64_t column, const DT(direct_scratch) * own) {
     if (own->beside)
         DT(reductions_bypass)(own->sums, s->gathered.reductions, t->count, own->beside, DIRECT_NR, t->tile.c, t->x, j,
                               n, group * s->cw + j, column, s->args->accumulate);
@@ -96,10 +89,9 @@ static void look_ahead(ahead *a, DT(direct_tile) * t, const void **lines) {
     t->ahead_count += dtconv_take_lines(&a->x, a->of_call - t->ahead_count, lines + t->ahead_count);
 }
 
-/* The pixels of a class in an image, for panels [first, last). */
-static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, int64_t last, int64_t image,
-                      const dtconv_axis_class *d, const dtconv_axis_class *h, const dtconv_axis_class *w,
-                      const scratch *own) {
+void DT(direct_run_class)(const DT(direct_pass) * s, int64_t group, int64_t first, int64_t last, int64_t image,
+                          const dtconv_axis_class *d, const dtconv_axis_class *h, const dtconv_axis_class *w,
+                          const DT(direct_scratch) * own) {
     const dtconv_activation activation = s->turned ? DTCONV_LINEAR : s->args->activation;
     const real *bias = s->turned || !s->args->bias ? NULL : s->args->bias + group * s->cw;
     const int pointwise = d->taps * h->taps * w->taps == 1;
@@ -143,7 +135,7 @@ static void run_class(const DT(direct_pass) * s, int64_t group, int64_t first, i
     }
 }
 
-static void run_unit(const DT(direct_pass) * s, int64_t unit, const scratch *own) {
+static void run_unit(const DT(direct_pass) * s, int64_t unit, const DT(direct_scratch) * own) {
     const int64_t block = unit % s->blocks, chunk = unit / s->blocks % s->chunks, group = unit / s->blocks / s->chunks;
     const int64_t first = block * s->block, last = MIN(s->panels, first + s->block);
     const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows), parts = dtconv_ceil_div(s->d.written, s->planes);
@@ -154,7 +146,7 @@ static void run_unit(const DT(direct_pass) * s, int64_t unit, const scratch *own
     for (dtconv_axis_class d = {0}; DT(direct_next_class)(&s->d, plane, last_plane, &d);)
         for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
             for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
-                run_class(s, group, first, last, image, &d, &h, &w, own);
+                DT(direct_run_class)(s, group, first, last, image, &d, &h, &w, own);
     const int64_t j = first * DIRECT_NR, n = MIN(last * DIRECT_NR, s->cw) - j;
     if (own->sums) DT(gather_end)(own->sums, &s->gathered, chunk, group * s->cw + j, n);
 }
@@ -177,8 +169,8 @@ static dtconv_status run(DT(direct_pass) * s, const DT(conv_args) * a, void *wor
         char *rows = mine + s->segments, *beside = rows + s->copied;
         DT(gather_sums) sums = DT(gather_sums_on)(beside + s->beside, s->block * DIRECT_NR);
         const int bypass = s->gathered.wanted && s->turned && a->reductions.bypass;
-        const scratch own = {(dtconv_segment *)mine, (real *)rows, bypass ? (real *)beside : NULL,
-                             s->gathered.wanted ? &sums : NULL};
+        const DT(direct_scratch) own = {(dtconv_segment *)mine, (real *)rows, bypass ? (real *)beside : NULL,
+                                        s->gathered.wanted ? &sums : NULL};
 #pragma omp for schedule(dynamic, 1)
         for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, &own);
         DT(gather_merge)(&s->gathered);

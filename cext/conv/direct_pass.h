@@ -1,4 +1,5 @@
-/* How a pass of the direct convolution is cut into work, and the walk through its pixels; see direct.c. */
+/* How a pass of the direct convolution is cut into work, the walk through its pixels, and the products of a class; see
+ * direct.c. */
 #ifndef DTCONV_DIRECT_PASS_H
 #define DTCONV_DIRECT_PASS_H
 
@@ -64,5 +65,17 @@ DT(direct_begin)(const DT(direct_pass) * s, int64_t group, int64_t image, const 
 
 /* The next `count` pixels, at most MR. */
 void DT(direct_next)(DT(direct_walk) * k, int64_t count, DT(direct_rows) * t);
+
+/* A thread's own memory. */
+typedef struct {
+    dtconv_segment *segments;
+    real *rows, *beside;    /* of copies; of gradients that are not written as they are (NULL: they are) */
+    DT(gather_sums) * sums; /* NULL: nothing is gathered */
+} DT(direct_scratch);
+
+/* The pixels of a class in an image, for panels [first, last). */
+void DT(direct_run_class)(const DT(direct_pass) * s, int64_t group, int64_t first, int64_t last, int64_t image,
+                          const dtconv_axis_class *d, const dtconv_axis_class *h, const dtconv_axis_class *w,
+                          const DT(direct_scratch) * own);
 
 #endif

@@ -66,14 +66,26 @@ typedef struct {
     int64_t kc, nc;                    /* pixels and columns of dw at a time */
     int64_t panels, group;             /* of x; group: panels that are packed at a time */
     int64_t slices, parts;             /* parts: of a slice's panels */
-    size_t sums, of_x, of_dy, of_rows; /* of_rows: a few pixels of x, normalized */
+    const DT(made_rows) * made;        /* instead of x, or NULL */
+    int64_t strip;                     /* rows that are made at a time */
+    size_t sums, of_x, of_dy, of_rows; /* of_rows: a few pixels of x, normalized, or a strip of rows that are made */
     real *result;                      /* of slice 0 */
 } pass_state;
 
-/* A block of x that is packed: pixels [p, p + k), channels [i, i + m). */
+/* An image, or a part of it from pixel p and channel i on, which lies at `data`; channels from `last` on are not there.
+ */
 typedef struct {
+    const elem *data;
+    int64_t ld, p, i, last;
+} image;
+
+/* A block of an image that is packed: pixels [p, p + k), channels [i, i + m). */
+typedef struct {
+    const image *of;
     int64_t p, k, i, m;
 } block;
+
+static const elem *first_of(const block *b) { return b->of->data + (b->p - b->of->p) * b->of->ld + b->i - b->of->i; }
 
 #ifdef PAIRS
 static int64_t deepest(void) { return DEEPEST; }
@@ -84,8 +96,19 @@ static int64_t deepest(void) { return MIN(DEEPEST, RT(gemm_get_sizes)().kc); }
 /* Elements from one panel of `width` to the next one, of k pixels. */
 static int64_t panel_of(int64_t width, int64_t k) { return width * dtconv_round_to(k, STEP) + GAP; }
 
-static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
-    *s = (pass_state){.ukr = UKR(ukr_current)(), .threads = dtconv_threads_of(p)};
+/* Slices and pieces of whole rows, of which a strip has at most as many pixels as a piece, or one row has more. */
+static void cut_rows(pass_state *s) {
+    const DT(made_rows) *made = s->made;
+    while (s->slices > made->rows) s->slices /= 2;
+    s->strip = MIN(made->rows, MAX(1, s->kc / made->pixels));
+    const int64_t pixels = s->strip * made->pixels;
+    s->kc = dtconv_round_to(dtconv_ceil_div(pixels, dtconv_ceil_div(pixels, s->kc)), STEP);
+    const int64_t channels = dtconv_round_to(dtconv_ceil_div(s->ci, s->parts), made->unit);
+    s->of_rows = dtconv_round((size_t)(pixels * dtconv_strip_ld(channels)) * sizeof(elem));
+}
+
+static dtconv_status prepare(const dtconv_conv *p, const DT(made_rows) * made, pass_state *s) {
+    *s = (pass_state){.ukr = UKR(ukr_current)(), .threads = dtconv_threads_of(p), .made = made};
     if (!s->ukr) return DTCONV_KERNEL;
     const int64_t size = sizeof(operand), mr = s->ukr->mr, nr = s->ukr->nr;
 #ifdef PAIRS /* which writes whole panels */
@@ -108,16 +131,20 @@ static dtconv_status prepare(const dtconv_conv *p, pass_state *s) {
     const int64_t units = s->slices > 1 ? UNITS : FEW_UNITS; /* of a thread: each packs its dy */
     s->parts = enough ? 1 : MAX(1, MIN(s->panels / FEW_PANELS, dtconv_ceil_div(units * threads, s->slices)));
     s->parts = MAX(s->parts, MIN(s->panels, dtconv_ceil_div(threads, s->slices)));
+    if (made) cut_rows(s);
     s->sums = s->slices == 1 ? 0 : dtconv_round((size_t)(s->slices * dw));
     s->of_x = dtconv_round((size_t)(s->group * panel_of(mr, s->kc) * size)) + READ_AHEAD;
     s->of_dy = dtconv_round((size_t)(s->nc / nr * panel_of(nr, s->kc) * size)) + READ_AHEAD;
-    s->of_rows = STEP > 1 ? dtconv_round((size_t)(FEW_PIXELS * s->group * mr * size)) : 0;
+    if (!made) s->of_rows = STEP > 1 ? dtconv_round((size_t)(FEW_PIXELS * s->group * mr * size)) : 0;
     return DTCONV_OK;
 }
 
-static size_t bytes_of(const pass_state *s) {
-    return 64 + s->sums + (size_t)s->threads * (s->of_x + s->of_dy + s->of_rows);
+/* Of a thread. */
+static size_t own_bytes(const pass_state *s) {
+    return s->of_x + s->of_dy + s->of_rows + (s->made ? dtconv_round(s->made->bytes) : 0);
 }
+
+static size_t bytes_of(const pass_state *s) { return 64 + s->sums + (size_t)s->threads * own_bytes(s); }
 
 #ifdef PAIRS
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -155,14 +182,14 @@ static void copy_rows(const elem *rows, int64_t ld, int64_t pixels, int64_t n, i
     for (int64_t v = 0; v < width; v += V) copy_columns(rows + v, ld, pixels, n - v, width - v, width, to + 2 * v);
 }
 
-/* Channels [i, i + m) of some pixels of x from p on: as they are, or normalized in `rows`. */
-static const elem *rows_of_x(const pass_state *s, int64_t p, int64_t pixels, int64_t i, int64_t m, elem *rows,
-                             int64_t *ld) {
+/* Some pixels of a block from k on: as they are, or normalized in `rows`. */
+static const elem *rows_of_x(const pass_state *s, const block *b, int64_t k, int64_t pixels, elem *rows, int64_t *ld) {
     const DT(conv_normalization) *f = &s->args->prologue;
-    const elem *x = s->args->x + p * s->ldx + i;
-    *ld = f->mean ? m : s->ldx;
+    const int64_t i = b->i, m = b->m;
+    const elem *x = first_of(b) + k * b->of->ld;
+    *ld = f->mean ? m : b->of->ld;
     if (!f->mean) return x;
-    HT(normalize_rows)(pixels, m, x, s->ldx, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL,
+    HT(normalize_rows)(pixels, m, x, b->of->ld, f->mean + i, f->scale + i, f->beta ? f->beta + i : NULL,
                        f->activation == DTCONV_RELU, rows, m);
     return rows;
 }
@@ -243,15 +270,15 @@ static void pack_x(const pass_state *s, const block *b, int loaded, elem *rows, 
 #endif
     for (int64_t k = 0; k < b->k; k += FEW_PIXELS) {
         const int64_t some = MIN(FEW_PIXELS, b->k - k);
-        if (!loaded) read_burst(s->args->x + b->p * s->ldx + b->i, s->ldx, k, b->k, b->m);
+        if (!loaded) read_burst(first_of(b), b->of->ld, k, b->k, b->m);
 #ifdef PAIRS
         int64_t ld;
-        const elem *x = rows_of_x(s, b->p + k, some, b->i, b->m, rows, &ld);
+        const elem *x = rows_of_x(s, b, k, some, rows, &ld);
         operand *to = packed + k * mr;
         for (int64_t i = 0; i < b->m; i += mr, to += panel) copy_rows(x + i, ld, some, b->m - i, mr, to);
 #else
         (void)rows;
-        const piece x = {s->args->x + (b->p + k) * s->ldx + b->i, s->ldx, some, b->m, s->ci - b->i};
+        const piece x = {first_of(b) + k * b->of->ld, b->of->ld, some, b->m, b->of->last - b->i};
         pack(&x, mr, panel, packed + k * mr, f.mean ? &f : NULL);
 #endif
     }
@@ -280,10 +307,11 @@ typedef struct {
     dtconv_lines x, dy;
 } ahead;
 
-static dtconv_lines lines_of(const elem *image, int64_t ld, const block *b) {
+static dtconv_lines lines_of(const block *b) {
     const int64_t size = sizeof(elem), lines = dtconv_ceil_div(b->m * size, 64);
-    const char *start = (const char *)(image + b->p * ld + b->i);
-    return (dtconv_lines){.start = start, .pitch = ld * size, .lines = lines, .left = b->m > 0 ? lines * b->k : 0};
+    const char *start = (const char *)first_of(b);
+    return (dtconv_lines){
+        .start = start, .pitch = b->of->ld * size, .lines = lines, .left = b->m > 0 ? lines * b->k : 0};
 }
 
 static int64_t take(ahead *f, int64_t most, const void **lines) {
@@ -323,44 +351,92 @@ static void multiply(const pass_state *s, const block *b, ahead *next, int64_t j
     }
 }
 
-/* Columns [j, j + n) of rows [first, last) of a slice's dw, from pixels [begin, end). */
-static void run_columns(const pass_state *s, int64_t first, int64_t last, int64_t begin, int64_t end, int64_t j,
-                        int64_t n, real *dw, operand *x, operand *dy, elem *rows) {
+/* What a thread has at hand. */
+typedef struct {
+    operand *x, *dy;
+    elem *rows;
+    void *maker;
+} scratch;
+
+/* Adds pixels [p, p + k) to columns [j, j + n) of rows [first, last) of a slice's dw; x_after, dy_after: what is packed
+ * next, and loaded meanwhile; loaded: whether these pixels have been; add: whether there are sums before. */
+static void run_piece(const pass_state *s, const image *x, int64_t first, int64_t last, int64_t p, int64_t k, int64_t j,
+                      int64_t n, const block *x_after, const block *dy_after, int loaded, int add, const scratch *own,
+                      real *dw) {
     const int64_t most = s->group * s->ukr->mr;
-    for (int64_t p = begin; p < end; p += s->kc) {
-        const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
-        const int loaded = s->ukr->fetches && p > begin;
-        pack_dy(s, p, k, j, n, loaded, dy);
-        for (int64_t i = first; i < last; i += most) {
-            const block b = {p, k, i, MIN(most, last - i)};
-            block next = {p, k, i + most, MIN(most, last - i - most)};
-            if (i + most >= last) next = (block){p + k, then, first, MIN(most, last - first)};
-            pack_x(s, &b, loaded || (s->ukr->fetches && i > first), rows, x);
-            const block dy_next = {p + k, i + most < last ? 0 : then, j, n};
-            ahead f = {lines_of(s->args->x, s->ldx, &next), lines_of(s->args->y, s->ldy, &dy_next)};
-            multiply(s, &b, &f, j, n, p > begin, x, dy, dw);
-        }
+    const int made = s->made != NULL; /* then x is in the cache */
+    pack_dy(s, p, k, j, n, loaded, own->dy);
+    for (int64_t i = first; i < last; i += most) {
+        const int ends = i + most >= last;
+        const block b = {x, p, k, i, MIN(most, last - i)}, more = {x, p, k, i + most, MIN(most, last - i - most)};
+        pack_x(s, &b, made || loaded || (s->ukr->fetches && i > first), own->rows, own->x);
+        ahead f = {0};
+        if (!made) f.x = lines_of(ends ? x_after : &more);
+        if (ends) f.dy = lines_of(dy_after);
+        multiply(s, &b, &f, j, n, add, own->x, own->dy, dw);
     }
 }
 
-static void run_unit(const pass_state *s, int64_t unit, operand *x, operand *dy, elem *rows) {
+/* Columns [j, j + n) of rows [first, last) of a slice's dw, from pixels [begin, end). */
+static void run_columns(const pass_state *s, const image *x, const image *y, int64_t first, int64_t last, int64_t begin,
+                        int64_t end, int64_t j, int64_t n, const scratch *own, real *dw) {
+    const int64_t most = s->group * s->ukr->mr;
+    for (int64_t p = begin; p < end; p += s->kc) {
+        const int64_t k = MIN(s->kc, end - p), then = MIN(s->kc, end - p - k);
+        const block x_after = {x, p + k, then, first, MIN(most, last - first)}, dy_after = {y, p + k, then, j, n};
+        run_piece(s, x, first, last, p, k, j, n, &x_after, &dy_after, s->ukr->fetches && p > begin, p > begin, own, dw);
+    }
+}
+
+/* The same of all columns, with rows [row, end) that are made. */
+static void run_rows(const pass_state *s, const image *y, int64_t first, int64_t last, int64_t row, int64_t end,
+                     const scratch *own, real *dw) {
+    const DT(made_rows) *made = s->made;
+    const int64_t begin = row * made->pixels;
+    for (; row < end; row += s->strip) {
+        const int64_t after = MIN(end, row + s->strip), stop = after * made->pixels;
+        const image x = {own->rows, dtconv_strip_ld(last - first), row * made->pixels, first, last};
+        made->make(made->context, own->maker, row, after, first, last, own->rows, x.ld);
+        for (int64_t p = x.p; p < stop; p += s->kc)
+            for (int64_t j = 0; j < s->co; j += s->nc) {
+                const int64_t k = MIN(s->kc, stop - p), next = j + s->nc < s->co ? j + s->nc : 0;
+                const int64_t from = next ? p : p + k,
+                              then = MIN(s->kc, (from < stop ? stop : end * made->pixels) - from);
+                const block dy_after = {y, from, then, next, MIN(s->nc, s->co - next)};
+                const int loaded = s->ukr->fetches && (p > begin || j > 0);
+                run_piece(s, &x, first, last, p, k, j, MIN(s->nc, s->co - j), NULL, &dy_after, loaded, p > begin, own,
+                          dw);
+            }
+    }
+}
+
+static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
     const int64_t slice = unit / s->parts, part = unit % s->parts, mr = s->ukr->mr;
+    const image x = {s->args->x, s->ldx, 0, 0, s->ci}, y = {s->args->y, s->ldy, 0, 0, s->co};
+    real *dw = s->result + slice * s->ci * s->co;
+    if (s->made) {
+        const int64_t most = dtconv_round_to(dtconv_ceil_div(s->ci, s->parts), s->made->unit), rows = s->made->rows;
+        const int64_t first = part * most, last = MIN(s->ci, first + most);
+        if (first < last)
+            run_rows(s, &y, first, last, rows * slice / s->slices, rows * (slice + 1) / s->slices, own, dw);
+        return;
+    }
     const int64_t first = s->panels * part / s->parts * mr;
     const int64_t last = MIN(s->ci, s->panels * (part + 1) / s->parts * mr);
     const int64_t begin = s->pixels * slice / s->slices, end = s->pixels * (slice + 1) / s->slices;
-    real *dw = s->result + slice * s->ci * s->co;
     for (int64_t j = 0; j < s->co; j += s->nc)
-        run_columns(s, first, last, begin, end, j, MIN(s->nc, s->co - j), dw, x, dy, rows);
+        run_columns(s, &x, &y, first, last, begin, end, j, MIN(s->nc, s->co - j), own, dw);
 }
 
-size_t PASS(_workspace)(const dtconv_conv *p) {
+static size_t workspace_of(const dtconv_conv *p, const DT(made_rows) * made) {
     pass_state s;
-    return prepare(p, &s) ? 0 : bytes_of(&s);
+    return prepare(p, made, &s) ? 0 : bytes_of(&s);
 }
 
-dtconv_status PASS()(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+static dtconv_status run(const dtconv_conv *p, const DT(conv_args) * a, const DT(made_rows) * made, void *workspace,
+                         size_t bytes) {
     pass_state s;
-    const dtconv_status status = prepare(p, &s);
+    const dtconv_status status = prepare(p, made, &s);
     if (status) return status;
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;
     char *memory = (char *)(((uintptr_t)workspace + 63) / 64 * 64);
@@ -368,11 +444,29 @@ dtconv_status PASS()(const dtconv_conv *p, const DT(conv_args) * a, void *worksp
     s.result = s.slices == 1 ? a->w : (real *)memory;
 #pragma omp parallel num_threads((int)s.threads)
     {
-        char *mine = memory + s.sums + (size_t)dtconv_thread_id() * (s.of_x + s.of_dy + s.of_rows);
+        char *mine = memory + s.sums + (size_t)dtconv_thread_id() * own_bytes(&s), *rows = mine + s.of_x + s.of_dy;
+        const scratch own = {(operand *)mine, (operand *)(mine + s.of_x), (elem *)rows, rows + s.of_rows};
+        if (made) made->begin(made->context, own.maker);
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t unit = 0; unit < s.slices * s.parts; unit++)
-            run_unit(&s, unit, (operand *)mine, (operand *)(mine + s.of_x), (elem *)(mine + s.of_x + s.of_dy));
+        for (int64_t unit = 0; unit < s.slices * s.parts; unit++) run_unit(&s, unit, &own);
         if (s.slices > 1) dtconv_add_slices(s.result, s.slices, s.ci * s.co, a->w);
     }
     return DTCONV_OK;
 }
+
+size_t PASS(_workspace)(const dtconv_conv *p) { return workspace_of(p, NULL); }
+
+dtconv_status PASS()(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    return run(p, a, NULL, workspace, bytes);
+}
+
+#ifndef DTCONV_BFLOAT16
+size_t DT(pointwise_weights_of_rows_workspace)(const dtconv_conv *p, const DT(made_rows) * made) {
+    return workspace_of(p, made);
+}
+
+dtconv_status DT(pointwise_weights_of_rows)(const dtconv_conv *p, const DT(conv_args) * a, const DT(made_rows) * made,
+                                            void *workspace, size_t bytes) {
+    return run(p, a, made, workspace, bytes);
+}
+#endif

@@ -186,6 +186,12 @@ typedef union {
 #define dtconv_conv_bias_backward(...) DTCONV_3(conv_bias_backward, __VA_ARGS__)
 #define dtconv_conv_bias_backward_workspace(dtype, ...) \
     DTCONV_FOR_EVERY(dtype, conv_bias_backward_workspace)(__VA_ARGS__)
+#define dtconv_separable_fits(dtype, ...) DTCONV_FOR(dtype, separable_fits)(__VA_ARGS__)
+#define dtconv_separable_forward_workspace(dtype, ...) DTCONV_FOR(dtype, separable_forward_workspace)(__VA_ARGS__)
+#define dtconv_separable_forward(dtype, ...) DTCONV_RUN(dtype, separable_forward, __VA_ARGS__)
+#define dtconv_separable_backward_weights_workspace(dtype, ...) \
+    DTCONV_FOR(dtype, separable_backward_weights_workspace)(__VA_ARGS__)
+#define dtconv_separable_backward_weights(dtype, ...) DTCONV_RUN(dtype, separable_backward_weights, __VA_ARGS__)
 #define dtconv_fft_basis(dtype, ...) DTCONV_FOR(dtype, fft_basis)(__VA_ARGS__)
 #define dtconv_fft_spectra_size(dtype, ...) DTCONV_FOR(dtype, fft_spectra_size)(__VA_ARGS__)
 #define dtconv_fft_dy_spectra_size(dtype, ...) DTCONV_FOR(dtype, fft_dy_spectra_size)(__VA_ARGS__)

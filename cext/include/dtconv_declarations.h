@@ -10,6 +10,7 @@
 #include "dtconv_image.h"
 #include "dtconv_nn_losses.h"
 #include "dtconv_conv.h"
+#include "dtconv_separable.h"
 #include "dtconv_winograd.h"
 #include "dtconv_fft.h"
 #include "dtconv_wire.h"

@@ -15,6 +15,7 @@ from pydtconv.ops.base import Op, Spec
 from pydtconv.ops.body_loop import Scan, VectorProduct
 from pydtconv.ops.moments import Moments
 from pydtconv.ops.recurrence import BothDirections
+from pydtconv.ops.separable_convolution import SeparableConv
 from tests.ops.harness import away_from, normal
 
 
@@ -95,6 +96,7 @@ for _case in (
     Case(ops.Power(), (POSITIVE, normal(3, 4))),
     Case(ops.Conv(2, "same", activation="tanh"), (IMAGE, normal(3, 3, 3, 4, seed=2), normal(4, seed=3))),
     Case(ops.DepthwiseConv(), (IMAGE, normal(3, 2, 3, 2, seed=2))),
+    Case(SeparableConv(1, "same"), (IMAGE, normal(3, 3, 3, 1, seed=2), normal(1, 1, 3, 4, seed=3))),
     Case(ops.ConvTranspose(2), (IMAGE, normal(3, 3, 4, 3, seed=2), normal(4, seed=3))),
     Case(ops.CrossEntropy("sparse", from_logits=True), (SCORES, LABELS)),
     Case(ops.SoftmaxCrossEntropy("sparse"), (SCORES, LABELS)),

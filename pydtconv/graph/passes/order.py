@@ -41,6 +41,7 @@ from pydtconv.graph.passes.padding import fuse_padding
 from pydtconv.graph.passes.patches import split_patches
 from pydtconv.graph.passes.pool_before_relu import pool_before_relu
 from pydtconv.graph.passes.residual_addition import fuse_addition
+from pydtconv.graph.passes.separable_convolutions import join_separable
 from pydtconv.graph.passes.shared_moments import share_moments
 from pydtconv.graph.passes.spatial import cut_images
 from pydtconv.graph.passes.state_copies import copy_state
@@ -167,6 +168,13 @@ PASSES: tuple[GraphPass, ...] = (
         when=ON_NETWORK,
     ),
     GraphPass(
+        "separable-convolutions",
+        join_separable,
+        takes="what follows a convolution is fused; on a mesh, operators that read windows are parted",
+        leaves="a depthwise convolution and the pointwise one that alone reads its result are one operator",
+        after=("casts", "bias", "normalized-results", "residual-addition", "activation", "pool-before-relu", "spatial"),
+    ),
+    GraphPass(
         "exact-statistics",
         sum_exactly,
         takes="no dead nodes",
@@ -179,7 +187,14 @@ PASSES: tuple[GraphPass, ...] = (
         share_moments,
         takes="convolutions compute what is normalized: additions are fused, activations are where they stay",
         leaves="statistics that a convolution gathers, or that several layers read, are tensors",
-        after=("residual-addition", "activation", "pool-before-relu", "exact-statistics", "wider-halos"),
+        after=(
+            "residual-addition",
+            "activation",
+            "pool-before-relu",
+            "separable-convolutions",
+            "exact-statistics",
+            "wider-halos",
+        ),
         when=TRAINING,
     ),
     GraphPass(

@@ -30,6 +30,7 @@ from pydtconv.kernels.cpu import (  # noqa: F401
     reduction,
     resize,
     separable,
+    separable_convolution,
     shape,
     softmax,
 )
