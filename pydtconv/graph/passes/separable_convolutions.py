@@ -27,6 +27,8 @@ def join_separable(graph: Graph) -> None:
         return
     if config.float32_matmul_precision() != "highest":  # the pointwise convolution may multiply in bfloat16
         return
+    if config.conv_workspace_limit() is not None:  # the workspace has the gradient of the depthwise result
+        return
     readers = consumers(graph)
     for node in list(graph.nodes):
         op = node.op

@@ -119,6 +119,15 @@ def test_products_of_bfloat16_keep_their_own_algorithms() -> None:
         config.set_float32_matmul_precision(before)
 
 
+def test_a_limit_of_workspaces_keeps_the_gradient_out_of_them() -> None:
+    before = config.conv_workspace_limit()
+    config.set_conv_workspace_limit(1 << 20)
+    try:
+        assert kinds(separable()) == ["depthwiseconv", "conv"]
+    finally:
+        config.set_conv_workspace_limit(before)
+
+
 def network() -> keras.Model:
     """A small Xception: normalizations between separable convolutions, residual connections, a stride."""
     keras.utils.set_random_seed(3)
