@@ -193,3 +193,43 @@ GLOBAL clip_norm(int64_t n, Array<const double> s, int64_t count, Array<const do
     FOR_EACH(i, n) x[i] *= factor;
 }
 KERNEL(clip_norm)
+
+/* s: factor; y += factor * x */
+GLOBAL add_scaled(int64_t n, Array<const double> s, Array<const real> x, Array<real> y) {
+    const real f = (real)s[0];
+    FOR_EACH(i, n) y[i] += f * x[i];
+}
+KERNEL(add_scaled)
+
+/* s: momentum, 1 - momentum */
+GLOBAL moving_average(int64_t n, Array<const double> s, Array<const real> x, Array<real> average) {
+    const real keep = (real)s[0], rest = (real)s[1];
+    FOR_EACH(i, n) average[i] = keep * average[i] + rest * x[i];
+}
+KERNEL(moving_average)
+
+/* s: count; the gradient is the mean of those that were summed, and the sum begins anew */
+GLOBAL take_mean(int64_t n, Array<const double> s, Array<real> total, Array<real> gradient) {
+    const real count = (real)s[0];
+    FOR_EACH(i, n) {
+        gradient[i] = total[i] / count;
+        total[i] = 0;
+    }
+}
+KERNEL(take_mean)
+
+/* x = value */
+GLOBAL assign(int64_t n, Array<const double> s, Array<real> x, Array<const real> value) {
+    FOR_EACH(i, n) x[i] = value[i];
+}
+KERNEL(assign)
+
+/* parts[block] = how many of a block's share are not finite */
+GLOBAL BOUNDS(256) nonfinite(int64_t n, Array<const real> x, Array<double> parts) {
+    SHARED(double, sums, WARPS);
+    double own = 0;
+    FOR_EACH(i, n) own += x[i] - x[i] == 0 ? 0 : 1;
+    const double sum = block_sum(own, sums);
+    if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+KERNEL(nonfinite)

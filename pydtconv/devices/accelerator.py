@@ -116,9 +116,11 @@ class Accelerator(Device):
     def bind_add(self, source: Any, total: Any) -> Call:
         return _kept(launcher := self.launcher(), launcher.copy(source, total, accumulate=True))
 
-    def update(self, name: str, *arguments: Any) -> None:
+    def update(self, name: str, *arguments: Any) -> Any:
         """One of the functions of `_ext.optimizers`, on arrays of the device."""
-        updates.run(self, name, *arguments)
+        if name == "has_nonfinite":
+            return updates.has_nonfinite(self, *arguments)
+        return updates.run(self, name, *arguments)
 
     def clip_norm(self, arrays: Sequence[Any], limit: float) -> None:
         """Makes arrays smaller, together, so that the norm of all of them is no larger than the limit."""

@@ -7,7 +7,7 @@ before a step runs, so that a step that was recorded runs with new numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,15 @@ class Launcher:
     """Binds the passes of one plan on a device.
 
     device: an Accelerator.  It keeps the arrays that it makes for them: layouts, constants, numbers that change.
+    variant: which kernels the step that comes has, where these differ from step to step.
     """
 
     def __init__(self, device: Any) -> None:
         self.device = device
         self._kept: list[Any] = []
         self._varying: dict[str, list[_Numbers]] = {}  # by type
-        self._before: list[Callable[[], None]] = []
+        self._before: list[Callable[[], Hashable]] = []
+        self.variant: tuple[Hashable, ...] = ()
 
     def launch(self, kernel: str, dtype: Any, grid: tuple[int, ...], threads: int, *arguments: Any) -> Call:
         """A kernel "file.name" in a dtype, on a grid of blocks of so many threads."""
@@ -92,14 +94,13 @@ class Launcher:
             together.append(_Numbers(self.device.zeros((max(count, TOGETHER),), dtype)))
         return together[-1].take(count, fill)
 
-    def before(self, call: Callable[[], None]) -> None:
-        """Has something called before each step, ahead of `varying`."""
+    def before(self, call: Callable[[], Hashable]) -> None:
+        """Has something called before each step, ahead of `varying`; it returns which kernels it has in the step."""
         self._before.append(call)
 
     def refresh(self) -> None:
         """Fills the numbers of the step that comes."""
-        for call in self._before:
-            call()
+        self.variant = tuple(call() for call in self._before)
         for together in self._varying.values():
             for numbers in together:
                 self.device.put(numbers.array, numbers.now())

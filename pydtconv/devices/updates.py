@@ -1,7 +1,8 @@
 """The update steps of optimizers on a device: the functions of `_ext.optimizers` by name, with the same arguments.
 
 A step of a plan is recorded: the first time, its kernels are bound; from then on only their numbers are found anew,
-before the step runs (`Update.refresh`), and the kernels run among the others.  Outside of a plan they run at once.
+before the step runs (`Update.refresh`), and the kernels run among the others.  Steps of different kernels, as those
+that accumulate gradients and those that apply them, are recorded each.  Outside of a plan kernels run at once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from pydtconv.devices.launcher import Launcher
 from pydtconv.kernels.base import Call, sequence
 
 Numbers = Sequence[float]
+#: binds a kernel, given where its numbers lie
+Bind = Callable[[Launcher, Any], Call]
 
 #: elements whose squares a block sums, at least
 PART = 4096
@@ -81,6 +85,14 @@ def _one(value: float) -> Numbers:
     return (value,)
 
 
+def _average(momentum: float) -> Numbers:
+    return momentum, 1 - momentum
+
+
+def _none() -> Numbers:
+    return (0.0,)
+
+
 #: of each update: how many arrays come first, how many may follow at the end, and what its numbers are
 TABLE: dict[str, tuple[int, int, Callable[..., Numbers]]] = {
     "sgd": (2, 0, _sgd),
@@ -95,7 +107,19 @@ TABLE: dict[str, tuple[int, int, Callable[..., Numbers]]] = {
     "ftrl": (4, 0, _ftrl),
     "scale": (1, 0, _one),
     "clip": (1, 0, _one),
+    "add_scaled": (1, 1, _one),
+    "moving_average": (1, 1, _average),
+    "take_mean": (1, 1, _one),
+    "assign": (2, 0, _none),
 }
+
+
+@dataclass
+class _Kernels:
+    """Kernels of a step, and their numbers."""
+
+    calls: list[Call]
+    numbers: list[Numbers]
 
 
 class Update:
@@ -104,39 +128,40 @@ class Update:
     def __init__(self, launcher: Launcher, apply: Call) -> None:
         self.launcher = launcher
         self.apply = apply
-        self._calls: list[Call] = []
-        self._numbers: list[Numbers] = []
-        self._names: list[str] = []
-        self._at = 0
-        self._recorded = False
+        self._noted: list[tuple[str, Numbers, Bind]] = []
+        self._known: dict[tuple[str, ...], _Kernels] = {}
+        self._now = _Kernels([], [])
         launcher.before(self.refresh)
 
-    def refresh(self) -> None:
-        """Finds the numbers of the step that comes; the first time it records the kernels as well."""
-        self._at = 0
+    def refresh(self) -> tuple[str, ...]:
+        """Finds the numbers of the step that comes, and records kernels that are new; returns the names of its
+        kernels.
+        """
+        self._noted = []
         token = _recording.set(self)
         try:
             self.apply()
         finally:
             _recording.reset(token)
-        if self._at != len(self._names):
-            raise Unsupported(f"optimizer: expected the updates {self._names} in every step, got {self._at} of them")
-        self._recorded = True
+        names = tuple(name for name, *_ in self._noted)
+        numbers = [found for _, found, _ in self._noted]
+        if names in self._known:
+            self._now = self._known[names]
+            self._now.numbers[:] = numbers
+            return names
+        self._now = made = _Kernels([], numbers)
+        for at, (_, found, bind) in enumerate(self._noted):
+            slot = self.launcher.varying(len(found), lambda at=at: made.numbers[at])  # type: ignore[misc]
+            made.calls.append(bind(self.launcher, slot))
+        self._known[names] = made
+        return names
 
-    def note(self, name: str, numbers: Numbers, bind: Callable[[Launcher, Any], Call]) -> None:
-        """Takes over one kernel of the call, or its new numbers."""
-        at, self._at = self._at, self._at + 1
-        if not self._recorded:
-            self._names.append(name)
-            self._numbers.append(numbers)
-            self._calls.append(bind(self.launcher, self.launcher.varying(len(numbers), lambda: self._numbers[at])))
-        elif at >= len(self._names) or self._names[at] != name:
-            raise Unsupported(f"optimizer: expected the updates {self._names} in every step, got {name} after {at}")
-        else:
-            self._numbers[at] = numbers
+    def note(self, name: str, numbers: Numbers, bind: Bind) -> None:
+        """Takes over one kernel of the call."""
+        self._noted.append((name, numbers, bind))
 
     def __call__(self) -> None:
-        for call in self._calls:
+        for call in self._now.calls:
             call()
 
 
@@ -164,6 +189,15 @@ def run(device: Any, name: str, *arguments: Any) -> None:
     _run(device, name, numbers, bind)
 
 
+def has_nonfinite(device: Any, array: Any) -> bool:
+    """Whether an array has an element that is not finite.  It waits for the device."""
+    blocks = max(1, min(device.most_parts, -(-array.size // PART)))
+    launcher = device.launcher()
+    parts = launcher.constant(np.zeros(blocks))
+    launcher.launch("optimizers.nonfinite", array.dtype, (blocks,), 256, array.size, array, parts)()
+    return bool(device.get(parts).any())
+
+
 def clip_norm(device: Any, arrays: Sequence[Any], limit: float) -> None:
     """Makes arrays smaller, together, so that the norm of all of them is no larger than the limit."""
     blocks = [max(1, min(device.most_parts, -(-array.size // PART))) for array in arrays]
@@ -182,7 +216,7 @@ def clip_norm(device: Any, arrays: Sequence[Any], limit: float) -> None:
     _run(device, "clip_norm", [float(limit)], bind)
 
 
-def _run(device: Any, name: str, numbers: Numbers, bind: Callable[[Launcher, Any], Call]) -> None:
+def _run(device: Any, name: str, numbers: Numbers, bind: Bind) -> None:
     """At once, or within the step that is being recorded."""
     recording = _recording.get()
     if recording is not None:

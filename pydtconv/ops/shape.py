@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pydtconv.dtypes import name_of
 from pydtconv.extents import SizeError
-from pydtconv.ops.base import Op, Reasons, Retained, Spec, functions
+from pydtconv.ops.base import Op, Retained, Spec, functions
 from pydtconv.ops.checks import normalize_axes, same_float
 
 __all__ = ["Cast", "Concatenate", "Reshape", "Slice", "Transpose"]
@@ -178,7 +178,6 @@ class Cast(Op):
 
     dtype: str
     mesh: ClassVar[str] = "elementwise"
-    lacks: ClassVar[Reasons] = {"gpu": "its kernels have no mixed precision"}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", name_of(self.dtype))

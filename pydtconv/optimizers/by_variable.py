@@ -5,6 +5,7 @@
             self.assign_sub(variable, learning_rate * ops.sign(gradient))
 
 Its step is not joined with backward, and is slower than one over flat arrays; `Optimizer.update` is written for those.
+On a device with memory of its own it runs on the host: gradients and variables are copied there, and back.
 """
 
 from __future__ import annotations
@@ -154,13 +155,16 @@ class ByVariable(OwnNames):
                 )
 
     def _pydt_update_variables(self, parts: Sequence[slice]) -> None:
-        """The updates of the variables that lie in parts of the flat arrays, from the store's gradients."""
+        """The updates of the variables that lie in parts of the flat arrays, from the store's gradients on the host."""
         store = self._pydt_slots.store
+        gradients = store.gradients
         variables = [variable for variable in store.variables if _lies_within(store.slice_of(variable), parts)]
         with tracing.paused():
             self._apply_weight_decay(variables)
             for variable in variables:
-                self.update_step(store.gradient_of(variable), variable, self._pydt_rate)  # type: ignore[attr-defined]
+                gradient = store.of(variable, gradients)
+                self.update_step(gradient, variable, self._pydt_rate)  # type: ignore[attr-defined]
+        store.begin_update()  # moving averages are of values on the device
 
     def _apply_weight_decay(self, variables: Sequence[Variable]) -> None:
         if self.weight_decay:

@@ -261,10 +261,10 @@ class FlatStep(FlatArrays):
     def _pydt_average(self, part: slice, dtype: Any) -> None:
         store, steps = self._pydt_slots.store, int(self.iterations)
         parameters = store.numbers(store.working_parameters, part, dtype)
-        average = store.numbers(self._pydt_slots.flat["average"], part, dtype)
+        average = store.numbers(store.working_slot(self._pydt_slots.flat["average"]), part, dtype)
         kernels.moving_average(parameters, self.ema_momentum if steps else 0.0, average)
         if self.ema_overwrite_frequency and (steps + 1) % self.ema_overwrite_frequency == 0:
-            parameters[...] = average
+            kernels.assign(parameters, average)
 
     def _pydt_accumulate(self, part: slice, gradients: np.ndarray, steps: int) -> None:
         store = self._pydt_slots.store
@@ -272,18 +272,14 @@ class FlatStep(FlatArrays):
         total = store.numbers(flat, part, gradients.dtype)
         kernels.add_scaled(gradients, 1.0, total)
         if self._pydt_updates:
-            np.divide(total, steps, out=gradients)
-            total.fill(0)
+            kernels.take_mean(total, steps, gradients)
 
     def check_device(self, device: str) -> None:
         """Raises NotImplementedError, by name, for what is asked of the optimizer and has no kernel on a device."""
         if _takes_lists(type(self).apply):
             raise NotImplementedError(f"{type(self).__name__}: apply of its own: expected device cpu, got {device}")
-        for name in ("use_ema", "gradient_accumulation_steps"):
-            if getattr(self, name):
-                raise NotImplementedError(
-                    f"{type(self).__name__}: {name}: expected it unset on device {device}, got {getattr(self, name)!r}"
-                )
+        if self.goes_by_variable:
+            return  # its step runs on the host
         if not self.runs_on_devices or ("update" in vars(type(self)) and not vars(type(self)).get("runs_on_devices")):
             raise NotImplementedError(
                 f"{type(self).__name__}: expected an optimizer with kernels for device {device}, got one without"

@@ -31,3 +31,20 @@ sgd, momentum, rmsprop, adam, nadam, adagrad, adadelta, adamax, lion, ftrl = map
 scale, clip, add_scaled, moving_average, squared_norm, has_nonfinite = map(
     _function, ("scale", "clip", "add_scaled", "moving_average", "squared_norm", "has_nonfinite")
 )
+
+
+def take_mean(total: Any, count: int, gradients: Any) -> None:
+    """gradients = total / count, total = 0"""
+    if isinstance(total, np.ndarray):
+        np.divide(total, count, out=gradients)
+        total.fill(0)
+    else:
+        devices.of(total).update("take_mean", total, count, gradients)  # type: ignore[attr-defined]
+
+
+def assign(target: Any, value: Any) -> None:
+    """target = value"""
+    if isinstance(target, np.ndarray):
+        target[...] = value
+    else:
+        devices.of(target).update("assign", target, value)  # type: ignore[attr-defined]

@@ -133,7 +133,7 @@ class LossScaleOptimizer(Optimizer):
         self.inner_optimizer.check_shards(variables, option)
 
     def check_device(self, device: str) -> None:
-        raise NotImplementedError(f"LossScaleOptimizer: expected device cpu, got {device}: use its inner optimizer")
+        self.inner_optimizer.check_device(device)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -122,6 +122,11 @@ MORE = {
         Case(ops.Separable((1, 2, 3), (("resize", 3, "nearest", True),) * 3), (normal(2, 5, 2, 4, 3),)),
         Case(ops.Separable((2,), (("resize", 3, "cubic", True),), (7,)), (normal(2, 4, 3, 8),)),
     ],
+    ops.Cast: [
+        *(Case(ops.Cast("float32"), ((IMAGE * 3).astype(name),), gradient=False) for name in NUMBERS),
+        *(Case(ops.Cast(name), (np.abs(IMAGE * 3),), gradient=False) for name in NUMBERS),
+        Case(ops.Cast("float32"), (normal()[()],)),
+    ],
     ops.RandomFlip: [Case(ops.RandomFlip(mode), (IMAGE,)) for mode in ("horizontal", "vertical")],
     ops.RandomCrop: [Case(ops.RandomCrop(5, 2, seed=3, always=True), (normal(20, 5, 6, 3),))],
     ops.MatMul: [
@@ -187,7 +192,8 @@ def check(case, dtype, sliced, accumulate, where):
     arrays = [cast(np.asarray(array), "float64") for array in case.arrays]
     specs = outputs_of(op, *map(spec_of, arrays))
     needs = [
-        array.dtype.kind == "f" and i not in (*op.nondifferentiable, *op.updates) for i, array in enumerate(arrays)
+        case.gradient and array.dtype.kind == "f" and i not in (*op.nondifferentiable, *op.updates)
+        for i, array in enumerate(arrays)
     ]
     dys = [normal(*spec.shape, seed=7 + i) for i, spec in enumerate(specs)]
     start = [normal(*array.shape, seed=11 + i) for i, array in enumerate(arrays)]

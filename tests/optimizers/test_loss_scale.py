@@ -169,9 +169,14 @@ def test_gradients_of_others_that_are_not_finite_leave_out_a_step():
     assert (store.gradients[part.stop :] == 2.0).all()
 
 
-def test_a_loss_scale_optimizer_is_refused_on_devices_by_name():
-    optimizer = optimizers.LossScaleOptimizer(optimizers.SGD(0.5))
-    with pytest.raises(NotImplementedError, match="LossScaleOptimizer: expected device cpu, got gpu"):
+def test_a_device_needs_kernels_of_the_inner_optimizer():
+    class Own(optimizers.SGD):
+        def update(self, w, dw, slots, learning_rate, weight_decay):
+            w -= learning_rate * dw
+
+    optimizers.LossScaleOptimizer(optimizers.SGD(0.5)).check_device("gpu")
+    optimizer = optimizers.LossScaleOptimizer(Own(0.5))
+    with pytest.raises(NotImplementedError, match="Own: expected an optimizer with kernels for device gpu"):
         optimizer.check_device("gpu")
     assert not optimizer.works_in_parts
     assert not optimizer.works_in_rows

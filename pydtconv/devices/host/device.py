@@ -231,10 +231,11 @@ def _blas(arguments: tuple[Any, ...], dtype: np.dtype) -> tuple[np.ndarray, np.n
 
 def _multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray, *, accumulate: bool, kept: Any) -> None:
     """out (+)= left @ right; kept: what must not go while this is called."""
-    if accumulate:
-        out += left @ right
-    else:
-        np.matmul(left, right, out=out)
+    with np.errstate(all="ignore"):
+        if accumulate:
+            out += left @ right
+        else:
+            np.matmul(left, right, out=out)
 
 
 def _by_columns(address: int, shape: tuple[int, int], leading: int, dtype: np.dtype) -> np.ndarray:

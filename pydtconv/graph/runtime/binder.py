@@ -94,7 +94,7 @@ class Binder:
         """The array of a constant, a variable or its gradient, on a device with memory of its own."""
         buffer, store, shape = view.buffer, self._memory.store, view.spec.shape
         if isinstance(buffer, LossGradient):
-            return self.launcher.constant(_one(view.spec.dtype))
+            return self.launcher.constant(_one(view.spec.dtype)).reshape(shape)
         if isinstance(buffer, ParameterGradient):
             assert store is not None
             assert buffer.tensor.variable is not None

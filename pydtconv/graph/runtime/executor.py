@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,7 @@ class Executor:
         self._waits: list[Call] = []
         self._undo = None if plan.offloaded is None or not memory.device.is_host else Undo(plan)
         self._launcher: Any = None
-        self._captured: Call | None = None
-        self._was_captured = False
+        self._captured: dict[Hashable, Call | None] = {}  # by the kernels of a step
         self._labels = Labels(plan.graph)
         self._inputs: dict[str, np.ndarray] = {}
         self._outputs: dict[str, np.ndarray] = {}
@@ -95,8 +94,11 @@ class Executor:
         if self.updater is not None and self.memory.store is not None:
             self.updater.begin(self.memory.store)
         self.memory.take_variables()
+        variant: Hashable = None
         if self._launcher is not None:
             self._launcher.refresh()
+            variant = self._launcher.variant
+        captured = self._captured.get(variant)
         hooks = [*(() if self.hooks is None else (self.hooks,)), *self.memory.hooks]
         undo = self._undo
         if undo is not None:
@@ -106,14 +108,13 @@ class Executor:
                 self._run_with_hooks(hooks, undo)
             elif undo is not None:
                 self._run_timed(undo)
-            elif self._captured is not None:
-                self._captured()
+            elif captured is not None:
+                captured()
             else:
                 for call in self._calls:
                     call()
-                if self.memory.device.captures and not self._was_captured:
-                    self._was_captured = True
-                    self._captured = self.memory.device.capture(self._calls)
+                if self.memory.device.captures and variant not in self._captured:
+                    self._captured[variant] = self.memory.device.capture(self._calls)
         except BaseException as error:
             for wait in self._waits:  # nothing may go on in memory that is used again
                 with contextlib.suppress(Exception):  # the first error is the one that is told
@@ -196,7 +197,7 @@ class Executor:
         graph = self.plan.graph
         binder = Binder(graph, self.memory, self.updater)
         self._launcher = binder.launcher
-        self._captured, self._was_captured = None, False
+        self._captured = {}
         self._calls = [step.bind(binder) for step in self.plan.steps]
         self._waits = list(binder.waits.values())
         views = self.plan.views
@@ -209,7 +210,7 @@ class Executor:
     def unbind(self) -> None:
         """Lets go of all arrays; the next run binds anew."""
         self._generation = -1
-        self._launcher = self._captured = None
+        self._launcher, self._captured = None, {}
         self._calls, self._waits = [], []
         self._inputs, self._outputs = {}, {}
 

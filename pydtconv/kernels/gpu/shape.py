@@ -1,4 +1,4 @@
-"""Copies between strided views (cext/cuda/elementwise.cu)."""
+"""Copies between strided views (cext/cuda/elementwise.cu), and to other types (cast.cu)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
-from pydtconv.kernels.gpu.arrays import register
-from pydtconv.ops.shape import Concatenate, Slice, Transpose
+from pydtconv.kernels.gpu.arrays import NUMBERS, REALS, register, size_of
+from pydtconv.kernels.registry import MissingKernelError
+from pydtconv.kernels.registry import register as enter
+from pydtconv.ops.shape import Cast, Concatenate, Slice, Transpose
 
 
 @register(Transpose)
@@ -67,3 +69,44 @@ class SliceKernel(Kernel[Slice]):
             return nothing
         clear = nothing if p.adds(0) else p.launcher.fill(dx, 0.0)
         return sequence([clear, p.launcher.copy(p.dy[0], dx[self.op.bounds(dx.shape)], accumulate=p.adds(0))])
+
+
+def _rows(array: Any) -> tuple[int, int, int]:
+    """Rows, elements of each and the elements from one to the next; one row for a scalar."""
+    return size_of(array) if array.ndim else (1, 1, 1)
+
+
+def bind_cast(launcher: Any, x: Any, y: Any, accumulate: bool = False) -> Call:
+    """y (+)= x in y's dtype; one of the two is float32 or float64, and where y is none of them nothing is added."""
+    if y.size == 0:
+        return nothing
+    rows, channels, ldx = _rows(x)
+    if y.dtype.name in REALS:
+        name = "uint8" if x.dtype.name == "bool" else x.dtype.name
+        arguments: tuple[Any, ...] = (rows, channels, x, ldx, accumulate, y, _rows(y)[2])
+        return launcher.each(f"cast.from_{name}", y.dtype, y.size, *arguments)
+    arguments = (rows, channels, x, ldx, y, _rows(y)[2])
+    return launcher.each(f"cast.to_{y.dtype.name}", x.dtype, y.size, *arguments)
+
+
+@enter(Cast, device="gpu", dtypes=tuple(NUMBERS))
+class CastKernel(Kernel[Cast]):
+    """From any numbers to float32 and float64, and from these to any."""
+
+    def forward(self, p: Pass) -> Call:
+        x, y = p.x[0], p.y[0]
+        names = {x.dtype.name, y.dtype.name}
+        if not names & set(REALS) or not names <= set(NUMBERS):
+            raise MissingKernelError(
+                f"operator Cast: expected float32 or float64 on one side for device {self.device}, got {x.dtype.name} "
+                f"and {y.dtype.name}"
+            )
+        return bind_cast(p.launcher, x, y)
+
+    def backward(self, p: Pass) -> Call:
+        dx = p.dx[0]
+        if dx is None:
+            return nothing
+        if dx.dtype.name not in REALS or self.op.dtype not in REALS:
+            return p.launcher.fill(dx, 0.0)
+        return bind_cast(p.launcher, p.dy[0], dx)
