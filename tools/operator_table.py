@@ -14,6 +14,7 @@ from typing import Any
 from pydtconv import ops
 from pydtconv.interchange.onnx import export_functions, export_operators, export_rearranging, export_table
 from pydtconv.kernels import cpu, gpu
+from pydtconv.kernels.gpu import table
 from pydtconv.kernels.registry import entries
 from pydtconv.loops.rules import RULES as GRADIENTS
 from pydtconv.ops.operations import CARDS
@@ -43,10 +44,10 @@ FUNCTIONS = """
 ## Functions of the table
 
 These functions of `pydtconv.ops` run NumPy in one operator, `TableOp`, on CPUs. In functional models each is the one
-operation that it is in Keras.
+operation that it is in Keras. **GPU**: whether it has a kernel there, in float32 and float64.
 
-| function | Keras's operation | ONNX | second gradient |
-| --- | --- | --- | --- |
+| function | Keras's operation | GPU | ONNX | second gradient |
+| --- | --- | --- | --- | --- |
 """
 
 
@@ -107,13 +108,14 @@ def functions() -> Iterator[tuple[str, ...]]:
             again = "its transpose" if rule.linear else "read as operators"
         else:
             again = rule.lacks or "not written"
-        yield f"`{name}`", f"`{card.module}.{card.class_name}`", "yes" if exported else "no", again
+        there = "yes" if table.is_there(name) else "no"
+        yield f"`{name}`", f"`{card.module}.{card.class_name}`", there, "yes" if exported else "no", again
 
 
 def page() -> str:
     lines = [" | ".join(("", *row, "")).strip() for row in rows()]
-    table = [" | ".join(("", *row, "")).strip() for row in functions()]
-    return HEAD + "\n".join(lines) + "\n" + FUNCTIONS + "\n".join(table) + "\n"
+    more = [" | ".join(("", *row, "")).strip() for row in functions()]
+    return HEAD + "\n".join(lines) + "\n" + FUNCTIONS + "\n".join(more) + "\n"
 
 
 def main() -> None:

@@ -1,10 +1,9 @@
 /* Element-wise operators over strided arrays: functions of one and of two arguments, copies, sums of two arrays.
  *
- * layout: dims, then the extents, then for each operand its strides, all in elements; none given: all operands are
- * dense and of one shape.  An operand that is broadcast has strides of 0.  Those of
- * one argument are in activations.h, those of two are cext/nn/binary_spans.c's.
+ * layout: see layout.h.  Those of one argument are in activations.h, those of two are cext/nn/binary_spans.c's.
  */
 #include "dtconv_cuda.h"
+#include "layout.h"
 
 enum unary {
 #define KIND(NAME, kind, f, gradient) NAME,
@@ -44,30 +43,6 @@ __device__ inline real through(int kind, const parameters &a, real v, real g) {
 #include "activations.h"
     }
     return g;
-}
-
-template <int K>
-struct places {
-    int64_t of[K];
-};
-
-/* Where element i lies in each of K operands. */
-template <int K>
-__device__ inline places<K> places_of(Array<const int64_t> layout, int64_t i) {
-    places<K> found;
-    if (!layout) {
-        for (int k = 0; k < K; k++) found.of[k] = i;
-        return found;
-    }
-    for (int k = 0; k < K; k++) found.of[k] = 0;
-    const int dims = (int)layout[0];
-    for (int d = dims - 1; d >= 0; d--) {
-        cell at = {0, i};
-        if (d) at = cell_of(i, layout[1 + d]);
-        i = at.row;
-        for (int k = 0; k < K; k++) found.of[k] += at.column * layout[1 + dims + k * dims + d];
-    }
-    return found;
 }
 
 __device__ inline parameters of(double p0, double p1, double p2) {

@@ -53,6 +53,7 @@ class Rule:
     narrow: whether its result has elements of the inputs, zeros, or what bfloat16 holds as well, or an image that is
     resized: of bfloat16 alone it is bfloat16.
     linear: operands in which it is linear, all together; its gradient reads the others.
+    moves: whether it moves elements of its one input, leaves some out, or fills with zeros, and nothing else.
     onnx: the operator of ONNX that it is, where that has the same inputs and no attributes.
     lacks: why the gradient cannot be differentiated again.
     """
@@ -65,6 +66,7 @@ class Rule:
     reads_y: bool = False
     narrow: bool = False
     linear: tuple[int, ...] = ()
+    moves: bool = False
     onnx: str = ""
     lacks: str = ""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import applications, config, layers, utils
+from pydtconv import applications, config, layers, ops, utils
 from pydtconv.kernels import MissingKernelError
 from pydtconv.kernels.gpu.convolution import ConvBaseKernel
 from tests.devices.accelerators import on_each
@@ -139,6 +139,18 @@ def resized():
     )
 
 
+def of_masked_words():
+    """Words of which 0 is none: their mask, choices by comparisons, and elements that are moved."""
+    words = keras.Input((6,), dtype="int32")
+    x = layers.Embedding(9, 8, mask_zero=True)(words)
+    mean = layers.GlobalAveragePooling1D()(x)
+    moved = ops.roll(ops.flip(x, axis=1), 2, axis=2)[:, ::2]
+    kept = ops.where(ops.greater(moved, 0.0), moved, 0.1 * ops.sin(moved))
+    counts = layers.CategoryEncoding(9, output_mode="multi_hot")(words)
+    both = layers.Concatenate()([mean, layers.Flatten()(ops.take(kept, [0, 2, 2], axis=1)), counts])
+    return keras.Model(words, layers.Dense(5, activation="softmax")(both))
+
+
 def language_model():
     """Words, causal attention of grouped heads, and the weights of the embedding once more."""
     words = keras.Input((6,), dtype="int32")
@@ -153,8 +165,11 @@ def language_model():
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("float64", 1e-9)])
 @pytest.mark.parametrize(
     ("make", "shape", "words"),
-    [*((make, (8, 8, 3), 0) for make in (vit, convnext, unet, resized)), (language_model, (6,), 9)],
-    ids=["vit", "convnext", "unet", "resized", "language_model"],
+    [
+        *((make, (8, 8, 3), 0) for make in (vit, convnext, unet, resized)),
+        *((make, (6,), 9) for make in (language_model, of_masked_words)),
+    ],
+    ids=["vit", "convnext", "unet", "resized", "language_model", "of_masked_words"],
 )
 @on_each
 def test_networks_of_tokens_and_of_pixels(make, shape, words, dtype, tolerance, device):

@@ -9,7 +9,7 @@ import pytest
 
 from pydtconv import ops
 from pydtconv.kernels import MissingKernelError, find, lookup, registry
-from pydtconv.kernels.gpu import attention
+from pydtconv.kernels.gpu import attention, table
 from pydtconv.kernels.gpu.arrays import NUMBERS
 from pydtconv.ops.base import outputs_of, spec_of
 from tests.devices.accelerators import on_each
@@ -168,6 +168,39 @@ MORE = {
             (ops.Attention(), 4, (SEEN[:, :1, :1] > 0).astype("int8")),
         )
     ],
+    ops.TableOp: [
+        *(Case(ops.TableOp(name), (np.abs(normal(3, 7)) + 0.1,)) for name in table.UNARY),
+        *(Case(ops.TableOp(name), (np.round(normal(3, 7)), np.round(normal(7, seed=2)))) for name in table.COMPARISONS),
+        *(Case(ops.TableOp(name), (normal(3, 1) > 0, normal(7, seed=2) > 0)) for name in table.LOGIC),
+        *(Case(ops.TableOp(name), (np.array([1.0, np.nan, np.inf]),)) for name in ("isnan", "isfinite")),
+        Case(ops.TableOp("logical_not"), (normal(5) > 0,)),
+        Case(ops.TableOp("stop_gradient"), (normal(5),)),
+        Case(ops.TableOp("where"), (normal(3, 7) > 0, normal(7, seed=2), normal(3, 7, seed=3))),
+        Case(ops.TableOp("where"), (normal(3, 1) > 0, normal(3, 7, seed=2), normal()[()])),
+        Case(ops.TableOp("take", (("axis", None),)), (normal(4, 3), np.array([[3, -1], [3, 11]]))),
+        Case(ops.TableOp("take", (("axis", -1),)), (normal(2, 4, 3), np.array([2, 0, 2, -2], "int32"))),
+        *(
+            Case(
+                ops.TableOp("one_hot", (("num_classes", 4), ("axis", axis), ("dtype", None), ("sparse", False))),
+                (np.array([[0, 3, 5], [2, -1, 1]], "int32"),),
+            )
+            for axis in (-1, 0, 1)
+        ),
+        *(
+            Case(ops.TableOp(name, tuple(static.items())), (IMAGE,))
+            for name, static in (
+                ("flip", {"axis": (1, 2)}),
+                ("tril", {"k": -1}),
+                ("repeat", {"repeats": 3, "axis": 2}),
+                ("broadcast_to", {"shape": (4, *IMAGE.shape)}),
+                ("unfold", {"kernel_size": 2, "dilation": 1, "padding": 1, "stride": 1}),
+                ("_index", {"key": (("slice", None, None, None), ("slice", 4, None, -2))}),
+            )
+        ),
+        Case(
+            ops.TableOp("depth_to_space", (("block_size", 2), ("data_format", "channels_last"))), (normal(1, 2, 3, 8),)
+        ),
+    ],
     ops.TakeRows: [
         *(Case(ops.TakeRows(), (np.arange(5).astype(name) % 4, normal(4, 7))) for name in NUMBERS),
         Case(ops.TakeRows(), (np.arange(70).reshape(2, 35) * 7 % 9, normal(11, 40))),
@@ -183,6 +216,8 @@ MORE = {
 def test_each_kernel_computes_what_that_of_the_cpu_does(operator, device):
     """In both dtypes; images as slices of channels; added to gradients that are there."""
     for case in [*CASES[operator], *MORE.get(operator, ())]:
+        if operator is ops.TableOp and not table.is_there(case.op.function):
+            continue
         for dtype, (sliced, accumulate) in itertools.product(("float64", "float32"), ((False, False), (True, True))):
             check(case, dtype, sliced, accumulate, device)
 

@@ -24,4 +24,5 @@ from pydtconv.kernels.gpu import (  # noqa: F401
     separable,
     shape,
     softmax,
+    table,
 )

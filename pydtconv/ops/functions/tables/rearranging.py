@@ -28,13 +28,13 @@ Shape = tuple[int, ...]
 _NOTHING = np.zeros((), "V0")
 
 
-def _numbers(forward: Callable[..., np.ndarray], extents: Shape, static: tuple[tuple[str, Any], ...]) -> np.ndarray:
+def numbers(forward: Callable[..., np.ndarray], extents: Shape, static: tuple[tuple[str, Any], ...]) -> np.ndarray:
     """The numbers, from 1, of the elements in their new places, as a vector; 0 for no element."""
     numbered = np.arange(1, math.prod(extents) + 1).reshape(extents)
     return np.ascontiguousarray(forward(numbered, **dict(static))).reshape(-1)
 
 
-_kept_numbers = KeptArrays(_numbers, 256 << 20)
+_kept_numbers = KeptArrays(numbers, 256 << 20)
 
 
 def moving(forward: Callable[..., np.ndarray], shape: Callable[..., Any] | None = None) -> Rule:
@@ -50,7 +50,7 @@ def moving(forward: Callable[..., np.ndarray], shape: Callable[..., Any] | None 
         claim(math.prod(extents) >> 6, f"{forward.__name__} of {tuple(extents)}")  # it may still walk the elements
         return forward(np.broadcast_to(_NOTHING, extents), **static).shape
 
-    return Rule(forward, gradient, shape or shape_of, "promote", reads_x=False)
+    return Rule(forward, gradient, shape or shape_of, "promote", reads_x=False, moves=True)
 
 
 def _same(extents: Shape, **static: Any) -> Shape:
