@@ -3,7 +3,7 @@
  *   t[n, oh, ow, c * mult + i] = sum over (kh, kw) of x[n, ih, iw, c] * deep[kh, kw, c * mult + i]
  *   y[n, oh, ow, co] = sum over k of t[n, oh, ow, k] * w[k, co]
  *
- * t and its gradient never reach memory: a thread makes some rows of them at a time, which stay in its cache.
+ * t never reaches memory: a thread makes some rows of it at a time, which stay in its cache.
  *
  * No include guard: see dtconv_both.h.
  */
