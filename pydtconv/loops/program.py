@@ -177,7 +177,11 @@ def _own_steps(recording: Recording, ends: Collection[Tensor]) -> tuple[set[Acti
 
 
 def _direct(recording: Recording, stage: int, asked: Any) -> Apply | None:
-    """The step of an optimizer that takes all gradients of the stage's first derivative as they are."""
+    """The step of an optimizer that takes all gradients of the stage's first derivative as they are.
+
+    None where a further derivative by these variables, or an earlier step of theirs, would leave its gradients, or the
+    variables, in another place before.
+    """
     derivatives: list[Derivative] = recording.derivatives[stage]
     first = next((each for each in derivatives if not each.again), None)
     if first is None:
@@ -192,7 +196,12 @@ def _direct(recording: Recording, stage: int, asked: Any) -> Apply | None:
         isinstance(gradient, Tensor) and gradient in given and given[gradient].variable is variable
         for gradient, variable in pairs
     )
-    return action if whole and given.keys().isdisjoint(asked) else None
+    trained = set(map(id, action.variables))
+    before = recording.actions[stage][: recording.actions[stage].index(action)]
+    others = [*(variable for each in before if isinstance(each, Apply) for variable in each.variables)]
+    others += [source.variable for each in derivatives if each is not first for source in each.given]
+    alone = trained.isdisjoint(map(id, others))
+    return action if whole and alone and given.keys().isdisjoint(asked) else None
 
 
 __all__ = ["Handle", "Program"]

@@ -143,6 +143,33 @@ def test_variables_and_two_optimizers_in_a_step():
     assert model.first.iterations == model.last.iterations == 2
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("parts", [(slice(None), slice(None)), (slice(None), slice(2)), (slice(2), slice(None))])
+def test_two_optimizers_by_two_gradients_of_the_same_variables(parts, order):
+    """Each takes its own gradients, whichever comes first, and all variables are changed by both."""
+    found = []
+    for wrap in (function, lambda step: step):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((6,)), layers.Dense(4, "tanh"), layers.Dense(3)])
+        made = (keras.optimizers.SGD(0.1, momentum=0.9), keras.optimizers.Adam(0.05))
+
+        @wrap
+        def step(x, model=model, made=made):
+            with GradientTape(persistent=True) as tape:
+                y = model(x)
+                losses = ops.mean(ops.square(y - 1.0)), ops.mean(ops.abs(y))
+            own = [model.trainable_variables[part] for part in parts]
+            gradients = [tape.gradient(loss, variables) for loss, variables in zip(losses, own, strict=True)]
+            for each in order:
+                made[each].apply(gradients[each], own[each])
+            return losses[0] + losses[1]
+
+        x = np.random.default_rng(0).normal(size=(8, 6)).astype("float32")
+        found.append([*(float(step(x)) for _ in range(3)), *model.get_weights()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 def test_freezing_traces_anew():
     model = network(Own)
     trained(model)
