@@ -170,6 +170,30 @@ def test_two_optimizers_by_two_gradients_of_the_same_variables(parts, order):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("wrap", [function, lambda step: step])
+def test_values_of_variables_are_those_of_each_run(wrap):
+    """Also what is assigned in the step itself, and where a gradient is made of them."""
+    count, kernel = keras.Variable([0.0, 2.0], trainable=False), keras.Variable([0.0, 0.0])
+    optimizer = keras.optimizers.SGD(1.0)
+
+    @wrap
+    def step():
+        before = count.value * 2
+        with GradientTape():
+            count.assign_add(ops.ones(2))
+            after = count.value + 1
+        optimizer.apply([count.value / 2], [kernel])
+        count.assign(count.value * 3)
+        return before, after, count.value[1:], ops.stack([count.value, kernel.value])
+
+    found = step()
+    for result, want in zip(found, ([0, 4], [2, 4], [9], [[3, 9], [-0.5, -1.5]]), strict=True):
+        np.testing.assert_array_equal(result, want)
+    count.assign([1.0, 1.0])
+    for result, want in zip(step(), ([2, 2], [3, 3], [6], [[6, 6], [-1.5, -2.5]]), strict=True):
+        np.testing.assert_array_equal(result, want)
+
+
 def test_freezing_traces_anew():
     model = network(Own)
     trained(model)

@@ -9,6 +9,7 @@ import numpy as np
 from pydtconv import ops
 from pydtconv.compat.tensorflow.arrays import Array, Count, Extents, Number, array
 from pydtconv.compat.tensorflow.specs import Shape
+from pydtconv.graph.ir import tracing
 from pydtconv.graph.ir.graph import Tensor as RecordedTensor
 from pydtconv.graph.ir.variable import Variable as BaseVariable
 
@@ -67,6 +68,8 @@ class Variable(BaseVariable, metaclass=_AnyVariable):
     def value(self) -> Any:
         """The value, as an attribute or a method."""
         found: Any = super().value
+        if found is self and not tracing.changed_by().in_layer:
+            found = self.array  # only as a method, which gives what stands for the value
         if isinstance(found, np.ndarray):
             value = found.view(Value)
             value._read = self.read_value

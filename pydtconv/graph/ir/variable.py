@@ -188,10 +188,12 @@ class Variable(Operators):
 
     @property
     def value(self) -> np.ndarray:
-        """The array itself; in a layer's call that is traced, which has no values yet, what stands for it."""
+        """The array itself; in code that is traced, which has no values yet, the variable, which stands for it."""
         graph: Any = tracing.changed_by()
-        if graph is not None and graph.in_layer:
+        if graph is not None and (graph.in_layer or (graph.records and graph.traced)):
             return self  # type: ignore[return-value]
+        if graph is not None and graph.records:
+            graph.asked(self)
         return hooks.as_result(self.array)
 
     @value.setter
