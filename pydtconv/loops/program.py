@@ -198,7 +198,7 @@ def _direct(recording: Recording, stage: int, asked: Any) -> Apply | None:
     )
     trained = set(map(id, action.variables))
     before = recording.actions[stage][: recording.actions[stage].index(action)]
-    others = [*(variable for each in before if isinstance(each, Apply) for variable in each.variables)]
+    others: list[Any] = [variable for each in before if isinstance(each, Apply) for variable in each.variables]
     others += [source.variable for each in derivatives if each is not first for source in each.given]
     alone = trained.isdisjoint(map(id, others))
     return action if whole and alone and given.keys().isdisjoint(asked) else None
