@@ -137,7 +137,7 @@ def test_there_and_back(name, tmp_path):
     np.testing.assert_allclose(again.predict(x, verbose=0), model.predict(x, verbose=0), atol=1e-5)
     again.compile("adam", "categorical_crossentropy")
     y = np.eye(5, dtype="float32")[:3]
-    losses = again.fit(x, y, epochs=3, verbose=0).history["loss"]
+    losses = again.fit(x, y, epochs=8, verbose=0).history["loss"]  # three samples: the first steps may go up
     assert losses[-1] < losses[0]
     again.save(tmp_path / "net.keras")
     third = keras.models.load_model(tmp_path / "net.keras")
