@@ -282,7 +282,8 @@ class FlatStep(FlatArrays):
             return  # its step runs on the host
         if not self.runs_on_devices or ("update" in vars(type(self)) and not vars(type(self)).get("runs_on_devices")):
             raise NotImplementedError(
-                f"{type(self).__name__}: expected an optimizer with kernels for device {device}, got one without"
+                f"{type(self).__name__}: expected an optimizer with kernels for device {device}, got one without; "
+                "one that overrides update_step, and not update, runs there by the host"
             )
 
 

@@ -11,7 +11,7 @@ from pydtconv.loops.former_values import FormerValues
 
 
 class Variables:
-    """Variables a and b, of which stages read and which are changed."""
+    """Two variables: what stages read of them, and when they are changed."""
 
     def __init__(self):
         self.former = FormerValues()

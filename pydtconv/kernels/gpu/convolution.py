@@ -128,25 +128,6 @@ class ConvKernel(ConvBaseKernel[Conv]):
 class DepthwiseConvKernel(ConvBaseKernel[DepthwiseConv]):
     """Filters are a view in the shape of a grouped convolution's."""
 
-    # -- the three passes, which a transposed convolution exchanges
-
-    def _forward(self, p: Pass, adds: bool) -> Call:
-        """y (+)= x * w."""
-        problem = self._problem_of(p.x[0], p.x[1])
-        algorithm, filters = TABLE[self._algorithm(problem, "forward")], self._filters(problem, p.x[1])
-        return algorithm.forward(p.launcher, problem, p.x[0], filters, p.y[0], p.workspace, adds, p.saved)
-
-    def _backward_weights(self, p: Pass, dw: Any) -> Call:
-        problem = self._problem_of(p.x[0], dw)
-        algorithm, filters = TABLE[self._algorithm(problem, "backward_weights")], self._filters(problem, dw)
-        return algorithm.backward_weights(p.launcher, problem, p.x[0], p.dy[0], filters, p.workspace, p.saved)
-
-    def _backward_data(self, p: Pass, dx: Any) -> Call:
-        problem = self._problem_of(dx, p.x[1])
-        algorithm, filters = TABLE[self._algorithm(problem, "backward_data")], self._filters(problem, p.x[1])
-        arguments = (p.dy[0], filters, dx, p.workspace, p.adds(0), p.saved)
-        return algorithm.backward_data(p.launcher, problem, *arguments)
-
     def _filters(self, p: ConvProblem, w: Any) -> Any:
         assert math.prod(w.shape) == math.prod(p.w_shape)
         return w.reshape(p.w_shape)

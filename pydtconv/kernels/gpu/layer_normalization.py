@@ -11,7 +11,7 @@ from pydtconv.kernels.gpu.columns import THREADS, bind_totals, grid_of, sums_byt
 from pydtconv.ops.base import Spec
 from pydtconv.ops.layer_normalization import LayerNorm
 
-#: elements from which on a whole block has a row
+#: rows of so many elements and more have a block each
 WIDE = 2048
 
 
