@@ -12,6 +12,7 @@
  * Chunks and slices depend on the problem alone, and so do results.
  */
 #include "direct.h"
+#include "few_filters_weights.h"
 #include "pointwise_weights.h"
 
 enum {
@@ -40,6 +41,8 @@ typedef struct {
     int64_t cuts, depths;          /* chunks of a plane; and of an image, in depth */
     int64_t chunks, slices, parts; /* parts: units of work in a slice, which divide its tiles */
     int copies;                    /* whether x is copied */
+    int in_place;                  /* whether dy is a panel itself */
+    int64_t step;                  /* from pixel to pixel of a panel */
     int64_t groups_of_rows;        /* taps, or 1 where a tile's rows may be of several taps */
     int64_t height, pieces;        /* rows of dw of such a group, and tiles */
     int64_t panels, tiles;         /* tiles of dw across, and in all */
@@ -62,7 +65,8 @@ static void cut_pixels(pass_state *s) {
     const int64_t plane = s->oh * s->ow, planes = s->n * s->od;
     const int64_t x_pixels = MIN(s->p.sd, s->p.kd) * MIN(s->p.sh, s->p.kh) * MIN(s->p.sw, s->p.kw);
     const int64_t bytes = (s->ci * x_pixels + s->co) * (int64_t)sizeof(real);
-    const int64_t pixels = MAX(64, MIN(CHUNK_PIXELS, CHUNK_BYTES / bytes));
+    const int64_t most = s->in_place ? CHUNK_PIXELS * DIRECT_NR / s->p.ldy : CHUNK_PIXELS;
+    const int64_t pixels = MAX(64, MIN(most, CHUNK_BYTES / bytes));
     s->cuts = plane > pixels ? dtconv_ceil_div(s->oh, MAX(1, pixels / s->ow)) : 1;
     s->rows = dtconv_ceil_div(s->oh, s->cuts);
     s->cuts = dtconv_ceil_div(s->oh, s->rows);
@@ -79,13 +83,16 @@ static void cut_filters(pass_state *s) {
     s->copy.iw = (s->ow - 1) * p->sw + (p->kw - 1) * p->dil_w + 1;
     s->copy.ld = s->ci;
     const int64_t copied = s->copy.id * s->copy.ih * s->copy.iw, pixels = s->planes * s->rows * s->ow;
-    const int64_t most = (p->kd > 1 ? 10 : 4) * p->sd * p->sh * p->sw; /* of x for a pixel of dy */
+    /* a number that is copied takes a fraction of what a step of a tile with few rows takes, and steps are `taps` times
+     * the pixels of dy */
+    const int64_t most = MAX((p->kd > 1 ? 10 : 4) * p->sd * p->sh * p->sw, s->taps * DIRECT_MR / (2 * s->ci));
     s->copies = s->taps > 1 && s->ci * 5 <= filled * 3 && copied <= most * pixels;
     s->groups_of_rows = s->copies ? 1 : s->taps;
     s->height = s->copies ? s->depth : s->ci;
     s->pieces = dtconv_ceil_div(s->height, DIRECT_MR);
     s->panels = dtconv_ceil_div(s->co, DIRECT_NR);
     s->tiles = p->groups * s->panels * s->groups_of_rows * s->pieces;
+    s->step = s->in_place ? p->ldy : DIRECT_NR;
 }
 
 static pass_state prepare(const dtconv_conv *problem) {
@@ -95,6 +102,7 @@ static pass_state prepare(const dtconv_conv *problem) {
     s.whole = (source){NULL, p->id, p->ih, p->iw, p->ldx, p->pad_f, p->pad_t, p->pad_l};
     s.ci = p->ci / p->groups, s.co = p->co / p->groups;
     s.depth = s.taps * s.ci;
+    s.in_place = p->groups == 1 && p->ldy <= DIRECT_NR && s.co % V == 0;
     cut_pixels(&s);
     cut_filters(&s);
     const int64_t dw = s.depth * p->co * (int64_t)sizeof(real), threads = s.threads;
@@ -136,18 +144,15 @@ static void copy_x(const pass_state *s, const chunk *at, int64_t group, real *co
         }
 }
 
-/* Channels [j, j + n) of the chunk's dy, filled up to NR. */
-static void copy_panel(const pass_state *s, const chunk *at, int64_t j, int64_t n, real *panel) {
+/* Channels [j, j + n) of the chunk's dy, filled up to whole vectors: where they lie, or a copy. */
+static const real *panel_of(const pass_state *s, const chunk *at, int64_t j, int64_t n, real *copy) {
     const int64_t ld = s->p.ldy, pixels = at->planes * at->rows * s->ow;
     const real *dy = s->args->y + ((at->image * s->od + at->plane) * s->oh + at->row) * s->ow * ld + j;
-    for (int64_t i = 0; i < pixels; i++, dy += ld, panel += DIRECT_NR) {
-        if (n == DIRECT_NR) {
-            memcpy(panel, dy, DIRECT_NR * sizeof(real));
-        } else {
-            for (int64_t k = 0; k < n; k++) panel[k] = dy[k];
-            for (int64_t k = n; k < DIRECT_NR; k++) panel[k] = 0;
-        }
-    }
+    real *panel = copy;
+    if (s->in_place) return dy;
+    for (int64_t i = 0; i < pixels; i++, dy += ld, panel += DIRECT_NR)
+        for (int64_t v = 0; v < n; v += V) store(panel + v, n - v < V ? load_part(dy + v, n - v) : load(dy + v));
+    return copy;
 }
 
 /* First and number of the outputs in [from, end) for which output * stride + offset is in [0, extent). */
@@ -157,7 +162,7 @@ static int64_t existing(int64_t from, int64_t end, int64_t stride, int64_t offse
 }
 
 /* The pixels of a chunk where a tap meets x, as segments along the longest axis; x of the tile's first one goes to
- * *x.  Panel rows are NR apart. */
+ * *x. */
 static void make_segments(const pass_state *s, const chunk *at, const source *from, int64_t tap, DT(direct_tile) * t,
                           dtconv_segment *segments, const real **x) {
     const dtconv_conv *p = &s->p;
@@ -170,7 +175,7 @@ static void make_segments(const pass_state *s, const chunk *at, const source *fr
     t->segment_count = 0;
     if (!count[0] || !count[1] || !count[2]) return;
     const int64_t a[3] = {p->sd * from->ih * from->iw * from->ld, p->sh * from->iw * from->ld, p->sw * from->ld};
-    const int64_t b[3] = {at->rows * s->ow * DIRECT_NR, s->ow * DIRECT_NR, DIRECT_NR};
+    const int64_t b[3] = {at->rows * s->ow * s->step, s->ow * s->step, s->step};
     const int inner = count[2] >= MAX(count[0], count[1]) ? 2 : count[1] >= count[0] ? 1 : 0;
     const int i = inner == 0, j = inner == 2 ? 1 : 2;
     const int64_t line = (at->image * from->id + plane * p->sd + deep) * from->ih + row * p->sh + down;
@@ -227,7 +232,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
     const void *lines[LINES];
     DT(direct_tile) t = {.segments = own->segments, .add = add, .ahead = lines};
     source from = s->copies ? s->copy : s->whole;
-    const real *x = NULL;
+    const real *x = NULL, *b = NULL;
     int64_t group = -1, panel = -1, tap = -1;
     chunk in = at;
     for (int64_t tile = first; tile < last; tile++) {
@@ -241,7 +246,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         }
         if (across != panel) {
             panel = across, tap = -1;
-            copy_panel(s, &at, group * s->co + j, n, own->panel);
+            b = panel_of(s, &at, group * s->co + j, n, own->panel);
         }
         if (tile / s->pieces % s->groups_of_rows != tap) {
             tap = tile / s->pieces % s->groups_of_rows;
@@ -253,7 +258,7 @@ static void run_chunk(const pass_state *s, chunk at, const chunk *next, int64_t 
         t.ahead_count = look_ahead(s, next, tile - first, last - first, lines);
         for (int64_t r = 0; r < rows; r++)
             t.added[r] = t.c[r] = result + (tap * s->height + row + r) * s->p.co + group * s->co;
-        DT(direct_run_tile)(&t, rows, n, own->panel, NULL, j);
+        DT(direct_run_tile)(&t, rows, n, b, NULL, j);
     }
 }
 
@@ -283,6 +288,7 @@ static int is_one_product(const dtconv_conv *p) { return dtconv_is_pointwise(p) 
 
 size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
     if (is_one_product(p)) return DT(pointwise_weights_workspace)(p);
+    if (DT(direct_is_along_taps)(p)) return DT(few_filters_weights_workspace)(p);
     const pass_state s = prepare(p);
     return bytes_of(&s);
 }
@@ -290,6 +296,7 @@ size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
 dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                size_t bytes) {
     if (is_one_product(p)) return DT(pointwise_weights)(p, a, workspace, bytes);
+    if (DT(direct_is_along_taps)(p)) return DT(few_filters_weights)(p, a, workspace, bytes);
     if (a->prologue.mean) return DTCONV_UNSUPPORTED;
     pass_state s = prepare(p);
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;

@@ -155,6 +155,9 @@ int64_t DT(fft_spectra_size)(const dtconv_conv *p, int pass, double *gain);
  * where they cut dy into other tiles. */
 int64_t DT(fft_dy_spectra_size)(const dtconv_conv *p, int data, int weights, double *gain);
 
+/* Whether backward_weights of `direct` has its vectors along the rows of taps of x, not along a few filters. */
+int DT(direct_is_along_taps)(const dtconv_conv *p);
+
 /* The entry of an algorithm's pass in this precision, or NULL. */
 const dtconv_conv_entry *DT(conv_find)(const char *algorithm, const char *pass);
 

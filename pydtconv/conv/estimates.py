@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from pydtconv._ext import conv as ext
 from pydtconv._ext import runtime
 from pydtconv._ext import winograd as winograd_ext
 from pydtconv.conv import bases
@@ -135,14 +136,17 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     """Products of the taps that exist, in whole vectors of the channels that lie along them.
 
     In forward and backward_data each tile of 14 pixels and 32 channels costs something by itself; in backward_weights
-    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty.  Those of
-    pointwise convolutions without groups are one product of matrices.  Images in bfloat16 have a method of their own.
+    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty; where filters
+    are few, vectors lie along rows of taps.  Those of pointwise convolutions without groups are one product of
+    matrices.  Images in bfloat16 have a method of their own.
     """
     if p.dtype == "bfloat16":
         return work_of_bfloat16(p, direction)
     seen = _seen(p)
     if direction == "backward_weights" and seen.is_pointwise and p.groups == 1:
         return _work_of_pointwise_weights(seen)
+    if direction == "backward_weights" and ext.direct_is_along_taps(seen.sizes, p.dtype):
+        return _work_along_taps(seen)
     narrow = NARROW * (LONG_SUMS[direction] if seen is not p else 1.0)
     p = seen
     ci, co, taps = p.ci // p.groups, p.co // p.groups, prod(p.kernel)
@@ -175,6 +179,19 @@ def _work_of_pointwise_weights(p: ConvProblem) -> Work:
         images=_images(p),
         filters=float(p.ci * p.co * _itemsize(p)) * POINTWISE["filters"],
         calls=POINTWISE["calls"],
+    )
+
+
+def _work_along_taps(p: ConvProblem) -> Work:
+    """A row of taps of few channels is no whole vector; all pixels of x with its padding are read."""
+    pixels = p.n * (p.oh + p.kh - 1) * p.ow
+    return Work(
+        products=2.0 * pixels * p.kh * _vectors(p.kw * p.ci, p) * p.co * _itemsize(p) / 4,
+        tiles=0.0,
+        matrix=0.0,
+        images=_images(p),
+        filters=float(prod(p.kernel) * p.ci * p.co * _itemsize(p)),
+        calls=1.0,
     )
 
 

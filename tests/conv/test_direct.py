@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pydtconv import config, conv, microkernels
+from pydtconv._ext import conv as ext
 from pydtconv.conv import ConvProblem, workspace_bytes
 from pydtconv.conv.bound_passes import bind, run
 from pydtconv.conv.problem import DIRECTIONS
@@ -94,6 +95,52 @@ def test_pointwise_filter_gradients_in_blocks(n, side, ci, co, dtype):
     case.check("direct", "backward_weights", results[0])
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"n": 3, "ih": 11, "iw": 9, "ci": 1, "co": 1, "kernel": 7},
+        {"n": 5, "ih": 4, "iw": 6, "ci": 3, "co": 2, "kernel": (4, 5), "padding": "same"},
+        {"n": 2, "ih": 70, "iw": 200, "ci": 4, "co": 2, "kernel": 3, "strides": (1, 2), "padding": ((2, 0), (0, 3))},
+        {"n": 9, "ih": 5, "iw": 5, "ci": 32, "co": 9, "kernel": (5, 3)},
+        {"n": 1, "ih": 40, "iw": 61, "ci": 48, "co": 5, "kernel": (1, 3), "dilation": (4, 1)},
+    ],
+    ids=["one_filter", "copied", "rows_in_chunks", "in_place", "one_row_of_taps"],
+)
+def test_gradients_of_few_filters_lie_along_taps(sizes, dtype):
+    """Tiles of several rows of taps, which are smaller at the ends of an image; the same bits on any number of threads;
+    nothing beyond the workspace, and nothing of x where no tap meets it."""
+    p = ConvProblem(dtype=dtype, **sizes)
+    assert ext.direct_is_along_taps(p.sizes, dtype)
+    case, results = case_of(p), []
+    for threads in (1, 2, 5):
+        config.set_num_threads(threads)
+        nbytes = workspace_bytes(p, "backward_weights", "direct")
+        memory, dw = np.full(nbytes + 4096, 0xA5, np.uint8), np.full_like(case.w, np.nan)
+        run(bind(p, "backward_weights", "direct", case.x, dw, case.dy, workspace=memory[:nbytes]))
+        assert (memory[nbytes:] == 0xA5).all()
+        results.append(dw)
+    case.check("direct", "backward_weights", results[0])
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def test_rows_that_a_tap_does_not_meet_are_not_multiplied_by_zeros():
+    """An infinity in the first row of x reaches the first row of taps alone."""
+    x, dy = np.ones((2, 9, 9, 2), "float32"), np.ones((2, 5, 5, 1), "float32")
+    x[0, 0] = np.inf
+    dw = conv.backward_weights(ConvProblem(2, 9, 9, 2, 1, 5), x, dy, algorithm="direct")
+    assert (dw[0] == np.inf).all()
+    assert (dw[1:] == 50).all()
+
+
+@pytest.mark.parametrize("channels", [(1, 16), (4, 32), (3, 48), (5, 20)], ids=str)
+def test_filter_gradients_of_large_filters_copy_their_chunks(channels):
+    """Images hardly larger than their filters, of few channels; dy is a panel where it is whole vectors."""
+    case = case_of(ConvProblem(5, 13, 12, *channels, 9))
+    case.check("direct", "backward_weights", case.run("direct", "backward_weights"))
 
 
 @pytest.mark.parametrize("kernel", [each.name for each in microkernels.available("float32") if each.usable])

@@ -1,0 +1,10 @@
+/* backward_weights where there are few filters, as `direct` does it. */
+#ifndef DTCONV_FEW_FILTERS_WEIGHTS_H
+#define DTCONV_FEW_FILTERS_WEIGHTS_H
+
+#include "conv_internal.h"
+
+size_t DT(few_filters_weights_workspace)(const dtconv_conv *p);
+dtconv_status DT(few_filters_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes);
+
+#endif
