@@ -17,6 +17,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydtconv.files.whole_file import write_alone
 from pydtconv.support.machine import cpu_kind
@@ -169,14 +170,9 @@ def plot_bars(
 
     rows: those that are shown, where they may say of themselves where they come from.
     """
-    try:
-        import matplotlib
-    except ImportError:
-        print("no picture: matplotlib is not installed (pip install 'pydtconv[plot]')")
+    pyplot = _pyplot()
+    if pyplot is None:
         return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     figure, axes = pyplot.subplots(figsize=(max(6.0, 0.5 * len(labels) * len(series) + 2), 4.5), layout="constrained")
     width = 0.8 / len(series)
     for i, (label, values) in enumerate(series.items()):
@@ -188,6 +184,39 @@ def plot_bars(
     axes.set_ylabel(ylabel)
     axes.set_title(title)
     axes.legend(fontsize=10)
+    return _saved(pyplot, figure, name, rows)
+
+
+def plot_curves(
+    name: str, title: str, curves: Mapping[str, Sequence[float]], xlabel: str, ylabel: str, rows: Sequence[Row] = ()
+) -> Path | None:
+    """A line for each label, over 1, 2, ..., into benchmarks/results/<name>.png; None without matplotlib."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return None
+    figure, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
+    for label, values in curves.items():
+        axes.plot(range(1, len(values) + 1), values, marker="o", markersize=3, label=label)
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    axes.legend(fontsize=8)
+    return _saved(pyplot, figure, name, rows)
+
+
+def _pyplot() -> Any:
+    """matplotlib's, which draws into files; None, said so, where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no picture: matplotlib is not installed (pip install 'pydtconv[plot]')")
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _saved(pyplot: Any, figure: Any, name: str, rows: Sequence[Row]) -> Path:
+    """The file that a figure went to, with where it comes from below it."""
     said = shared_origin(rows, "more in the CSV file")
     # a letter is about half as wide as it is high
     letters = int(figure.get_figwidth() * 72 / (0.55 * ORIGIN_SIZE))

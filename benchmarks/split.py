@@ -2,7 +2,8 @@
 
 Trains a network of the zoo on CIFAR-10 with the same epochs and seeds for each depth, number of patches, and with even
 or drawn borders, and evaluates it unsplit: as it is, and refreshed, with statistics of batch normalization that
-`PreciseBatchNorm` has found anew.  A CSV file and a picture go to benchmarks/results/ after each training.
+`PreciseBatchNorm` has found anew.  It is evaluated as it is after each epoch, too, for curves of convergence.  A CSV
+file goes to benchmarks/results/ after each training, pictures at the end.
 The trainings of `--first`, against the whole network, come first with all seeds; the others seed by seed.  With
 `--keep`, a run goes on where another one ended; `--minutes` ends it.
 
@@ -48,9 +49,9 @@ def normalized(x: Any, x_test: Any) -> tuple[Any, Any]:
     return whitened[0], whitened[1]
 
 
-def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float, float | None, float, float]:
-    """Test accuracy of the whole network, as it is and refreshed (None where it was not split); the last epoch's loss
-    of training, and seconds of training."""
+def accuracy(options: argparse.Namespace, case: Case, seed: int) -> dict[str, Any]:
+    """Test accuracy of the whole network after each epoch, as it is, and after the last one, refreshed (None where it
+    was not split); the loss of training in each epoch, and seconds of training."""
     import pydtconv as keras
     from pydtconv import applications, datasets
 
@@ -65,23 +66,25 @@ def accuracy(options: argparse.Namespace, case: Case, seed: int) -> tuple[float,
     optimizer = keras.optimizers.SGD(rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
     loss = "sparse_categorical_crossentropy"
     change = options.epochs - case[4]
-    start = time.perf_counter()
-    for first, end, split in ((0, change, text_of(case)), (change, options.epochs, None)):
-        if first < end:
-            model.compile(optimizer, loss, metrics=["accuracy"], split=split)
-            fitted = model.fit(x, y, batch_size=options.batch, initial_epoch=first, epochs=end, verbose=0)
-    seconds = time.perf_counter() - start
+    found: dict[str, Any] = {"accuracy %": [], "loss": [], "seconds": 0.0, "refreshed %": None}
 
     def tested() -> float:
         return 100 * float(model.evaluate(x_test, y_test, batch_size=100, verbose=0)[1])
 
-    found, refreshed = tested(), None
+    for epoch in range(options.epochs):
+        start = time.perf_counter()
+        if epoch in (0, change):
+            model.compile(optimizer, loss, metrics=["accuracy"], split=text_of(case) if epoch < change else None)
+        fitted = model.fit(x, y, batch_size=options.batch, initial_epoch=epoch, epochs=epoch + 1, verbose=0)
+        found["seconds"] += time.perf_counter() - start
+        found["loss"].append(float(fitted.history["loss"][-1]))
+        found["accuracy %"].append(tested())
     if case != WHOLE:
         callback = keras.callbacks.PreciseBatchNorm(x, options.batch)
         callback.set_model(model)
         callback.refresh()
-        refreshed = tested()
-    return found, refreshed, float(fitted.history["loss"][-1]), seconds
+        found["refreshed %"] = tested()
+    return found
 
 
 def order(options: argparse.Namespace) -> Iterator[tuple[Case, int]]:
@@ -98,11 +101,13 @@ def rows_of(options: argparse.Namespace, found: dict[tuple[Case, int], Any]) -> 
     rows = []
     for case in sorted({case for case, _ in found}):
         seeds = [seed for seed in options.seeds if (case, seed) in found]
-        values = [found[case, seed][0] for seed in seeds]
-        refreshed = [found[case, seed][0 if case == WHOLE else 1] for seed in seeds]
+        curves = [found[case, seed]["accuracy %"] for seed in seeds]
+        values = [curve[-1] for curve in curves]
+        again = [found[case, seed]["refreshed %"] for seed in seeds]
+        refreshed = values if case == WHOLE else again
         lost = [
-            [found[WHOLE, seed][0] - value for value in (found[case, seed][0], again)]
-            for seed, again in zip(seeds, refreshed, strict=True)
+            [found[WHOLE, seed]["accuracy %"][-1] - value for value in (last, fresh)]
+            for seed, last, fresh in zip(seeds, values, refreshed, strict=True)
             if (WHOLE, seed) in found
         ]
         row: dict[str, Any] = {"network": options.network, "data": options.dataset, "images": options.samples}
@@ -112,24 +117,30 @@ def rows_of(options: argparse.Namespace, found: dict[tuple[Case, int], Any]) -> 
         row["points lost"] = statistics.mean(first for first, _ in lost) if lost else None
         row["refreshed %"] = statistics.mean(refreshed)
         row["points lost, refreshed"] = statistics.mean(second for _, second in lost) if lost else None
-        row["training loss"] = statistics.mean(found[case, seed][2] for seed in seeds)
-        row["seconds"] = statistics.mean(found[case, seed][3] for seed in seeds)
+        row["training loss"] = statistics.mean(found[case, seed]["loss"][-1] for seed in seeds)
+        row["seconds"] = statistics.mean(found[case, seed]["seconds"] for seed in seeds)
+        row["accuracy by epochs %"] = " ".join(f"{statistics.mean(values):.2f}" for values in zip(*curves, strict=True))
         rows.append(row)
     return rows
 
 
-def picture(name: str, rows: list[dict[str, Any]]) -> None:
-    def label(row: dict[str, Any]) -> str:
-        if row["patches"] == 1:
-            return "whole"
-        what = " drawn" if row["stochastic"] else ""
-        what += " image" if row["statistics"] == "image" else ""
-        what += " last whole" if row["last epochs whole"] else ""
-        return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{what}"
+def label(row: dict[str, Any]) -> str:
+    if row["patches"] == 1:
+        return "whole"
+    what = " drawn" if row["stochastic"] else ""
+    what += " image" if row["statistics"] == "image" else ""
+    what += " last whole" if row["last epochs whole"] else ""
+    return f"{row['depth']:.0%}, {SPLITS[row['patches']]}{what}"
 
+
+def pictures(name: str, rows: list[dict[str, Any]]) -> None:
+    """The last accuracies as bars, and those after each epoch as curves (the paper's figure of convergence)."""
     values = {name: [row[name] for row in rows] for name in ("accuracy %", "refreshed %")}
     title = "Test accuracy of networks trained in patches, evaluated whole"
     report.plot_bars(name, title, [label(row) for row in rows], values, "%", rows=rows)
+    curves = {label(row): [float(value) for value in str(row["accuracy by epochs %"]).split()] for row in rows}
+    title = "Test accuracy, evaluated whole, after each epoch"
+    report.plot_curves(f"{name}_curves", title, curves, "epoch", "%", rows)
 
 
 def main() -> None:
@@ -172,7 +183,7 @@ def main() -> None:
         path = report.write_csv(options.name, rows)
     report.print_table("Accuracy of networks trained in patches, evaluated whole", rows)
     print(f"\n{path}")
-    picture(options.name, rows)
+    pictures(options.name, rows)
 
 
 if __name__ == "__main__":

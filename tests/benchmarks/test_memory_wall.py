@@ -46,16 +46,21 @@ def test_the_largest_batch_that_keeps_its_speed_is_searched(most: int, fast: int
 
 def test_points_are_lost_seed_by_seed_as_it_is_and_refreshed() -> None:
     part = (0.5, 4, 0.2, "patch", 0)
+
+    def result(accuracies: list[float], refreshed: float | None) -> dict[str, object]:
+        return {"accuracy %": accuracies, "refreshed %": refreshed, "loss": [0.9, 0.5], "seconds": 10.0}
+
     found = {
-        (split.WHOLE, 1): [80.0, None, 0.5, 10.0],
-        (split.WHOLE, 2): [82.0, None, 0.5, 10.0],
-        (part, 2): [78.0, 81.0, 0.6, 20.0],
+        (split.WHOLE, 1): result([60.0, 80.0], None),
+        (split.WHOLE, 2): result([70.0, 82.0], None),
+        (part, 2): result([50.0, 78.0], 81.0),
     }
     options = argparse.Namespace(network="resnet20", dataset="cifar10", samples=None, epochs=1, seeds=[1, 2])
     whole, patches = split.rows_of(options, found)
     assert (whole["accuracy %"], whole["refreshed %"], whole["points lost"]) == (81.0, 81.0, 0.0)
     assert (patches["points lost"], patches["points lost, refreshed"]) == (4.0, 1.0)
     assert (patches["patches"], patches["last epochs whole"], patches["seeds"]) == (4, 0, 1)
+    assert whole["accuracy by epochs %"] == "65.00 81.00"
 
 
 def test_the_whole_network_and_the_first_splits_are_trained_before_others() -> None:
