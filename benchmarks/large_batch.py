@@ -32,12 +32,15 @@ RANKS = 8
 _DECAY = 5e-4
 
 
-def optimizer(way: str, rate: float, factor: float, steps: int, warmup: int) -> Any:
-    """rate: at the smallest batch; factor: how many times larger the batch is; steps: of all epochs, and of warm-up."""
+def optimizer(way: str, rate: float, factor: float, steps: int, warmup: int, ranks: int = RANKS) -> Any:
+    """rate: at the smallest batch; factor: how many times larger the batch is; steps: of all epochs, and of warm-up.
+
+    ranks: whose gradients are accumulated to an update.
+    """
     falling = schedules.PolynomialDecay(rate, steps, 0.0)
     grown = {"fixed": 1.0, "scaled": factor, "lars": factor**0.5}[way]
     rule = schedules.LinearScaling(falling, grown, warmup)
-    options: dict[str, Any] = {"gradient_accumulation_steps": RANKS, "weight_decay": _DECAY}
+    options: dict[str, Any] = {"gradient_accumulation_steps": ranks, "weight_decay": _DECAY}
     return Lars(rule, **options) if way == "lars" else SGD(rule, 0.9, nesterov=True, **options)
 
 

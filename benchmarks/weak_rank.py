@@ -1,4 +1,4 @@
-"""One rank of `python -m benchmarks.weak_scaling`: seconds of a step, as JSON from rank 0.
+"""One rank of `python -m benchmarks.weak_scaling` or `split_ranks`: seconds of a step, as JSON from rank 0.
 
 One rank is profiled, too; of two ranks the network between them is measured, and how much reductions differ.
 """
@@ -10,14 +10,17 @@ import json
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import pydtconv as keras
 from benchmarks.hosts.quotas import place
 from benchmarks.link_rank import measured_network, wait
-from benchmarks.networks import Case, compiled
+from benchmarks.memory_wall import model_of
+from benchmarks.networks import Case
 from pydtconv import config, distribution
 from pydtconv.distribution.mpi.launch import World, world
 from pydtconv.profiling import Profiler
@@ -28,6 +31,12 @@ _REDUCTIONS = 30
 
 def main() -> None:
     options = argparse.Namespace(**json.loads(sys.argv[1]))
+    limited = keras.memory_limit(options.memory_limit, options.offload) if options.memory_limit else nullcontext()
+    with limited:
+        measure(options)
+
+
+def measure(options: argparse.Namespace) -> None:
     here = world()
     config.set_num_threads(1)
     place(Path(options.groups[here.rank]), here.rank, os.getpid())
@@ -39,7 +48,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((case.batch * here.size, *case.input_shape), np.float32)
     y = rng.integers(0, case.classes, len(x))
-    model = compiled(case)
+    model = model_of(case, options.split)
     model._pydt_training.memory.keeps_gradients = True
     if here.size > 1:
         distribution.set_distribution(distribution.DataParallel(bucket_size=options.bucket_bytes / 2**20))

@@ -20,7 +20,7 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import hosts, report
 from benchmarks.hosts import quotas
@@ -34,10 +34,21 @@ Row = dict[str, object]
 BUCKET_BYTES = 4 << 20
 
 
-def measured(model: str, ranks: int, link: str, options: argparse.Namespace) -> dict[str, Any]:
+class Training(NamedTuple):
+    """What a rank trains: a network, the images of its step, how it is split, and the memory that it has."""
+
+    model: str
+    batch: int
+    split: str | None = None
+    memory_limit: int | None = None
+    offload: str | None = None
+
+
+def measured(training: Training, ranks: int, link: str, options: argparse.Namespace) -> dict[str, Any]:
     """What rank 0 of so many hosts prints, while others train where there are fewer than the most real ranks."""
+    model = training.model
     places = max(options.ranks)
-    words = [f"--{name}={value}" for name, value in (("model", model), ("batch", options.batch), ("image-size", 32))]
+    words = [f"--{name}={value}" for name, value in (("model", model), ("batch", training.batch), ("image-size", 32))]
     with (
         quotas.Quotas(places, options.quota) as quota,
         hosts.Hosts(ranks, Network.parse(link)) as network,
@@ -46,8 +57,8 @@ def measured(model: str, ranks: int, link: str, options: argparse.Namespace) -> 
         for number, pid in enumerate(others, ranks):
             quotas.place(quota.paths[number], number, pid)
         groups = [str(path) for path in quota.paths]
-        chosen = {"model": model, "batch": options.batch, "steps": options.steps, "groups": groups}
-        command = ["-m", "benchmarks.weak_rank", json.dumps(chosen | {"bucket_bytes": BUCKET_BYTES})]
+        chosen = training._asdict() | {"steps": options.steps, "groups": groups, "bucket_bytes": BUCKET_BYTES}
+        command = ["-m", "benchmarks.weak_rank", json.dumps(chosen)]
         env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = network.run(command, env, capture_output=True, check=False, cwd=Path(__file__).parents[1])
     if done.returncode:
@@ -91,13 +102,22 @@ def parse() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--models", nargs="+", default=["vgg16", "resnet34"])
+    add_arguments(parser)
+    return checked(parser, parser.parse_args())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of real and of predicted ranks."""
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2, 4], help="real ones, with 1 and 2 among them")
     parser.add_argument("--simulated", nargs="+", type=int, default=[8, 16, 32, 64], help="ranks that are predicted")
     parser.add_argument("--links", nargs="+", default=["1Gbps:100us"], type=network_text, help="bandwidth:latency")
     parser.add_argument("--batch", type=int, default=32, help="32x32 images of a rank (default: 32)")
     parser.add_argument("--steps", type=int, default=10, help="that are timed (default: 10)")
     parser.add_argument("--quota", type=float, default=0.4, help="of a core, for each rank (default: 0.4)")
-    options = parser.parse_args()
+
+
+def checked(parser: argparse.ArgumentParser, options: argparse.Namespace) -> argparse.Namespace:
+    """The options; ends the program where they are not such as `add_arguments` says."""
     if not {1, 2} <= set(options.ranks) or min(*options.ranks, *options.simulated) < 1:
         parser.error(
             f"--ranks, --simulated: expected numbers from 1 on, and 1 and 2 in the former, got {options.ranks}"
@@ -107,15 +127,21 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def main() -> None:
-    options = parse()
+def check_hosts(name: str) -> None:
+    """Ends the program where this machine cannot be several hosts."""
     reason = hosts.missing() or quotas.missing()
     if reason:
-        raise SystemExit(f"benchmarks.weak_scaling: {reason}")
+        raise SystemExit(f"benchmarks.{name}: {reason}")
+
+
+def main() -> None:
+    options = parse()
+    check_hosts("weak_scaling")
     rows: list[Row] = []
     for model in options.models:
         for link in options.links:
-            found = {ranks: measured(model, ranks, link, options) for ranks in sorted(set(options.ranks))}
+            training = Training(model, options.batch)
+            found = {ranks: measured(training, ranks, link, options) for ranks in sorted(set(options.ranks))}
             key = {"model": model, "link": link, "batch": options.batch, "quota": options.quota}
             rows += [key | row for row in table(found, options.simulated, options.batch)]
             here = [row for row in rows if (row["model"], row["link"]) == (model, link)]
