@@ -270,9 +270,9 @@ def work_of_fft(p: ConvProblem, direction: str, basis: bases.Basis | None = None
 def work_of_depthwise(p: ConvProblem, direction: str) -> Work:
     """Nothing else supports what it does with several channels, so that a rough figure will do.
 
-    A single channel fills no vector, and each of its results is scattered by itself.
+    A single channel, of x or of y, fills no vector, and each of its numbers is moved by itself.
     """
-    alone = 16 if p.co == 1 else 1
+    alone = 16 if 1 in (p.ci, p.co) else 1
     return Work(float(p.flops) * alone * _vectors(p.co, p) / p.co, 0.0, 0.0, _images(p), 0.0, 1.0)
 
 

@@ -60,7 +60,11 @@ def test_short_filters_of_signals_are_not_worth_a_transform(taps: int, direction
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_one_channel_is_no_depthwise_convolution(direction: str) -> None:
     """A vector of channels would hold one: ten times as slow as matrix products."""
-    assert ranking(ConvProblem(64, 38, 38, 1, 1, 7), direction)[0] != "depthwise"
+    for dtype in ("float32", "bfloat16"):
+        for filters in (1, 32):
+            p = ConvProblem(64, 28, 28, 1, filters, 3, padding="same", dtype=dtype)
+            assert ranking(p, direction)[0] != "depthwise"
+            assert TABLE["depthwise"].reason(p, direction) is None
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward_data"])
