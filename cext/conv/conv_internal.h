@@ -57,6 +57,9 @@ typedef struct {
 void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int64_t j, int64_t n, elem *c,
                                   int64_t ldc);
 
+/* x = act(x), of `count` numbers. */
+void RT(activate_numbers)(int64_t count, dtconv_activation activation, real alpha, real *x);
+
 /* The GEMM of a forward pass for one group: everything but A. */
 dtconv_status DT(forward_gemm)(const dtconv_conv *p, const DT(conv_args) * a, int64_t group, DT(pack_a_fn) pack_a,
                                const void *context, void *workspace, size_t bytes);

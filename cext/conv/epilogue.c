@@ -47,6 +47,18 @@ void DT(bias_activation_epilogue)(const void *context, int64_t i, int64_t m, int
     }
 }
 
+#ifndef DTCONV_BFLOAT16 /* of numbers that are not rounded yet, also there */
+void DT(activate_numbers)(int64_t count, dtconv_activation activation, real alpha, real *x) {
+    switch ((int)activation) {
+#define FUSED(NAME, kind, f, gradient)                                                   \
+    case DTCONV_##NAME:                                                                  \
+        for (int64_t i = 0; i < count; i++) x[i] = activate(x[i], DTCONV_##NAME, alpha); \
+        break;
+#include "../cuda/activations.h"
+    }
+}
+#endif
+
 dtconv_status DT(conv_bias_forward)(int64_t pixels, int64_t co, elem *y, int64_t ldy, const real *bias,
                                     dtconv_activation activation, real alpha) {
     const DT(bias_activation) finish = {.bias = bias, .activation = activation, .alpha = alpha};

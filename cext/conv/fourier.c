@@ -28,30 +28,30 @@ static int64_t thread_size(const DT(fourier_pass) * s) {
 }
 
 static dtconv_status prepare(const dtconv_conv *p, int pass, DT(fourier_pass) * s) {
-    const dtconv_status status = DT(fourier_tiling)(p, pass, &s->f);
+    const dtconv_status status = RT(fourier_tiling)(p, pass, &s->f);
     if (status) return status;
-    const DT(fourier) *f = &s->f;
+    const RT(fourier) *f = &s->f;
     const int64_t nr = f->ukr->nr, mr = f->ukr->mr, size = sizeof(real), panels = dtconv_ceil_div(f->co, nr);
     s->ld = dtconv_plane_row(MAX(f->ci, f->co), V);
-    s->block = DT(fourier_block)(f, &s->shared);
+    s->block = RT(fourier_block)(f, &s->shared);
     s->plane = dtconv_plane_step(s->block * s->ld);
     s->ldx = s->ld, s->x_plane = s->plane;
     const int deep = f->d.taps > 1; /* rows of Y are products with X of several: Y has a place of its own */
     if (deep) s->ldx = f->slot, s->x_plane = dtconv_plane_step((s->block + f->d.taps - 1) * f->slot);
-    s->kept = DT(fourier_kept_on)(f, f->ci, !s->args ? NULL : f->turned ? s->args->dy_spectra : s->args->spectra);
+    s->kept = RT(fourier_kept_on)(f, f->ci, !s->args ? NULL : f->turned ? s->args->dy_spectra : s->args->spectra);
     s->given = f->turned && s->kept.at;
     if (s->kept.at) s->ldx = s->kept.ld, s->x_plane = s->kept.plane;
-    s->u_step = f->d.taps * f->slot * nr;
-    s->u_plane = dtconv_plane_step(panels * s->u_step);
+    s->w.u_step = f->d.taps * f->slot * nr;
+    s->w.u_plane = dtconv_plane_step(panels * s->w.u_step);
     s->ldp = dtconv_plane_row(f->co, V);
     s->zeros_size = dtconv_line(MAX(f->ci, f->co) + nr + V);
-    s->plans_size = DT(fourier_plans_size)(f);
+    s->plans_size = RT(fourier_plans_size)(f);
     s->turned_size = f->turned ? dtconv_line(f->d.taps * f->h.taps * f->w.taps * f->ci * f->co) : 0;
-    s->u_size = 3 * f->frequencies * s->u_plane;
+    s->u_size = 3 * f->frequencies * s->w.u_plane;
     s->x_place = deep ? 2 * f->frequencies * s->plane : 0;
     s->spectra_size = dtconv_line(2 * f->frequencies * (s->plane + (deep && !s->kept.at ? s->x_plane : 0)));
-    s->room_size = dtconv_line(DT(fourier_room_size)(f));
-    s->sum_size = dtconv_line((FOURIER_ROWS + f->d.taps - 1) * DT(fourier_x_row)(f));
+    s->room_size = dtconv_line(RT(fourier_room_size)(f));
+    s->sum_size = dtconv_line((FOURIER_ROWS + f->d.taps - 1) * RT(fourier_x_row)(f));
     s->product_size = dtconv_line(FOURIER_ROWS * s->ldp);
     s->packed_size = f->ukr->in_place ? 0 : dtconv_line(dtconv_round_to(FOURIER_ROWS, mr) * f->length);
     s->pointers_size = dtconv_line(2 * f->h.kept * f->w.kept * (int64_t)sizeof(real *) / size);
@@ -71,11 +71,11 @@ static DT(fourier_memory) memory_of(const DT(fourier_pass) * s, int64_t thread) 
     real *at = s->threads + thread * thread_size(s);
     own.spectra = s->shared ? s->spectra : at;
     if (!s->shared) at += s->spectra_size;
-    own.room = DT(fourier_room_on)(&s->f, at, s->zeros);
+    own.room = RT(fourier_room_on)(&s->f, at, s->zeros);
     own.sum = at + s->room_size;
     own.products = own.sum + s->sum_size;
     own.packed = own.products + 3 * s->product_size;
-    own.pixels = (const real **)(own.packed + s->packed_size);
+    own.pixels = own.packed + s->packed_size;
     own.sums = own.packed + s->packed_size + s->pointers_size;
     return own;
 }
@@ -88,25 +88,25 @@ static real *x_of(const DT(fourier_pass) * s, const DT(fourier_memory) * own, in
 /* X of tiles [first, first + count) to rows from `row` on. */
 static void transform_tiles(const DT(fourier_pass) * s, const DT(fourier_memory) * own, int64_t first, int64_t count,
                             int64_t row) {
-    const DT(fourier) *f = &s->f;
+    const RT(fourier) *f = &s->f;
     const int64_t points = f->h.points * f->w.points, end = first + count;
     if (s->given) return;
-    const real **sets[2] = {own->room.first, own->room.first + 2 * points};
+    const elem **sets[2] = {own->room.pointers, (const elem **)own->room.pointers + 2 * points};
+    const elem *zeros = (const elem *)s->zeros;
     real *x = x_of(s, own, first - row, row);
-    fourier_rows rows = DT(fourier_pair)(f, s->x, 0, first, end, s->zeros, sets[0]), next_rows = rows;
+    fourier_rows rows = DT(fourier_pair)(f, s->x, 0, first, end, zeros, sets[0]), next_rows = rows;
     for (int64_t i = 0; i < count; i += 2, rows = next_rows) {
-        DT(fourier_room) room = own->room;
-        room.first = sets[i / 2 % 2], room.second = room.first + points, room.next = NULL;
+        DT(fourier_pixels) pixels = {sets[i / 2 % 2], sets[i / 2 % 2] + points, NULL};
         if (i + 2 < count) {
-            const real **next = sets[(i / 2 + 1) % 2];
-            next_rows = DT(fourier_pair)(f, s->x, 0, first + i + 2, end, s->zeros, next);
-            room.next = next_rows.first <= rows.first && next_rows.last >= rows.last ? next : NULL;
+            const elem **next = sets[(i / 2 + 1) % 2];
+            next_rows = DT(fourier_pair)(f, s->x, 0, first + i + 2, end, zeros, next);
+            pixels.next = next_rows.first <= rows.first && next_rows.last >= rows.last ? next : NULL;
         }
         for (int64_t c = 0; c < f->ci; c += V) {
-            const DT(fourier_spectra)
+            const RT(fourier_spectra)
                 to = {.at = x + i * s->ldx + c, .plane = s->x_plane, .second = s->ldx, .far = s->shared || s->kept.at};
-            DT(fourier_rows_forward)(f, &room, rows, c, MIN(V, f->ci - c));
-            DT(fourier_to_tiles)(f, &room, &to);
+            DT(fourier_rows_forward)(f, &own->room, &pixels, rows, c, MIN(V, f->ci - c));
+            RT(fourier_to_tiles)(f, &own->room, &to);
         }
     }
 }
@@ -130,25 +130,25 @@ static void combine(const DT(fourier_pass) * s, int64_t rows, const real *p, rea
 /* Y of frequency e of the first `count` tiles of the block that begins with tile `first`. */
 static void product(const DT(fourier_pass) * s, const DT(fourier_memory) * own, int64_t e, int64_t first,
                     int64_t count) {
-    const DT(fourier) *f = &s->f;
-    const int64_t lds = DT(fourier_x_row)(f);
-    const real *u = s->u + 3 * e * s->u_plane;
-    const int is_real = DT(fourier_is_real)(f, e);
+    const RT(fourier) *f = &s->f;
+    const int64_t lds = RT(fourier_x_row)(f);
+    const real *u = s->w.u + 3 * e * s->w.u_plane;
+    const int is_real = RT(fourier_is_real)(f, e);
     for (int64_t i = 0; i < count; i += FOURIER_ROWS) {
         const int64_t rows = MIN(FOURIER_ROWS, count - i);
         real *re = own->spectra + 2 * e * s->plane + i * s->ld, *im = re + s->plane, *p = own->products;
         const real *xr = x_of(s, own, first, i) + 2 * e * s->x_plane, *xi = xr + s->x_plane;
         if (is_real) {
-            DT(tile_gemm)(f->ukr, rows, f->co, f->length, xr, s->ldx, 1, u, s->u_step, 0, p, s->ldp, own->packed);
+            RT(tile_gemm)(f->ukr, rows, f->co, f->length, xr, s->ldx, 1, u, s->w.u_step, 0, p, s->ldp, own->packed);
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t j = 0; j < f->co; j += V) store(re + r * s->ld + j, load(p + r * s->ldp + j));
             continue;
         }
         add_rows(rows + f->d.taps - 1, f->ci, xr, xi, s->ldx, own->sum, lds);
-        DT(tile_gemm)(f->ukr, rows, f->co, f->length, own->sum, lds, 1, u, s->u_step, 0, p, s->ldp, own->packed);
-        DT(tile_gemm)(f->ukr, rows, f->co, f->length, xr, s->ldx, 1, u + s->u_plane, s->u_step, 0, p + s->product_size,
-                      s->ldp, own->packed);
-        DT(tile_gemm)(f->ukr, rows, f->co, f->length, xi, s->ldx, 1, u + 2 * s->u_plane, s->u_step, 0,
+        RT(tile_gemm)(f->ukr, rows, f->co, f->length, own->sum, lds, 1, u, s->w.u_step, 0, p, s->ldp, own->packed);
+        RT(tile_gemm)(f->ukr, rows, f->co, f->length, xr, s->ldx, 1, u + s->w.u_plane, s->w.u_step, 0,
+                      p + s->product_size, s->ldp, own->packed);
+        RT(tile_gemm)(f->ukr, rows, f->co, f->length, xi, s->ldx, 1, u + 2 * s->w.u_plane, s->w.u_step, 0,
                       p + 2 * s->product_size, s->ldp, own->packed);
         combine(s, rows, p, re, im);
     }
@@ -160,15 +160,15 @@ static int64_t rows_of(const DT(fourier_pass) * s, int64_t tiles) {
 }
 
 static void run_own(const DT(fourier_pass) * s, const DT(fourier_memory) * own) {
-    const DT(fourier) *f = &s->f;
-    double since = DT(fourier_now)();
+    const RT(fourier) *f = &s->f;
+    double since = RT(fourier_now)();
 #pragma omp for schedule(dynamic, 1)
     for (int64_t first = 0; first < f->tiles; first += s->block) {
         const int64_t count = MIN(s->block, f->tiles - first);
         transform_tiles(s, own, first, count, 0);
-        DT(fourier_note)(1, &since);
+        RT(fourier_note)(1, &since);
         for (int64_t e = 0; e < f->frequencies; e++) product(s, own, e, first, count);
-        DT(fourier_note)(2, &since);
+        RT(fourier_note)(2, &since);
         if (f->adds) {
             DT(fourier_tile_results)(s, own, count, 0);
             for (int64_t row = rows_of(s, first); row < rows_of(s, first + count); row++)
@@ -176,22 +176,22 @@ static void run_own(const DT(fourier_pass) * s, const DT(fourier_memory) * own) 
         } else {
             DT(fourier_results)(s, own, first, count, 0);
         }
-        DT(fourier_note)(3, &since);
+        RT(fourier_note)(3, &since);
     }
 }
 
 static void run_shared(const DT(fourier_pass) * s, const DT(fourier_memory) * own) {
-    const DT(fourier) *f = &s->f;
-    double since = DT(fourier_now)();
+    const RT(fourier) *f = &s->f;
+    double since = RT(fourier_now)();
     for (int64_t first = 0; first < f->tiles; first += s->block) {
         const int64_t count = MIN(s->block, f->tiles - first);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t i = 0; i < count; i += CHUNK_TILES)
             transform_tiles(s, own, first + i, MIN(CHUNK_TILES, count - i), i);
-        DT(fourier_note)(1, &since);
+        RT(fourier_note)(1, &since);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t e = 0; e < f->frequencies; e++) product(s, own, e, first, count);
-        DT(fourier_note)(2, &since);
+        RT(fourier_note)(2, &since);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t i = 0; i < count; i += CHUNK_TILES) {
             const int64_t some = MIN(CHUNK_TILES, count - i);
@@ -205,7 +205,7 @@ static void run_shared(const DT(fourier_pass) * s, const DT(fourier_memory) * ow
             for (int64_t row = rows_of(s, first); row < rows_of(s, first + count); row++)
                 DT(fourier_added_row)(s, own, first, row);
         }
-        DT(fourier_note)(3, &since);
+        RT(fourier_note)(3, &since);
     }
 }
 
@@ -213,24 +213,24 @@ static dtconv_status run(DT(fourier_pass) * s, void *workspace, size_t bytes) {
     if (bytes < bytes_of(s)) return DTCONV_WORKSPACE;
     s->zeros = dtconv_aligned(workspace);
     s->plans = s->zeros + s->zeros_size;
-    s->turned = s->plans + s->plans_size;
-    s->u = s->turned + s->turned_size;
-    s->spectra = s->u + s->u_size;
+    s->w.turned = s->plans + s->plans_size;
+    s->w.u = s->w.turned + s->turned_size;
+    s->spectra = s->w.u + s->u_size;
     real *parts = s->spectra + (s->shared ? s->spectra_size : 0);
     s->gathered = DT(gather_parts_on)(parts, dtconv_ceil_div(s->f.tiles, FOURIER_PAIR), s->f.co, s->args, s->f.turned);
     s->threads = parts + s->parts_size;
     memset(s->zeros, 0, (size_t)s->zeros_size * sizeof(real));
-    DT(fourier_plans_on)(&s->f, s->plans);
-    if (s->kept.at && !s->given) DT(fourier_end_x)(&s->f, s->kept.at, s->x_plane, s->f.tiles);
+    RT(fourier_plans_on)(&s->f, s->plans);
+    if (s->kept.at && !s->given) RT(fourier_end_x)(&s->f, s->kept.at, s->x_plane, s->f.tiles);
 #pragma omp parallel num_threads((int)s->f.threads)
     {
         const DT(fourier_memory) own = memory_of(s, dtconv_thread_id());
-        double since = DT(fourier_now)();
+        double since = RT(fourier_now)();
         memset(own.products, 0, (size_t)(3 * s->product_size) * sizeof(real));
         if (!s->kept.at && (!s->shared || dtconv_thread_id() == 0))
-            DT(fourier_end_x)(&s->f, own.spectra + s->x_place, s->x_plane, s->block);
-        DT(fourier_filters)(s, &own);
-        DT(fourier_note)(0, &since);
+            RT(fourier_end_x)(&s->f, own.spectra + s->x_place, s->x_plane, s->block);
+        RT(fourier_filters)(&s->f, &s->w, &own.room);
+        RT(fourier_note)(0, &since);
         if (s->shared)
             run_shared(s, &own);
         else
@@ -262,7 +262,7 @@ static dtconv_status run_pass(const dtconv_conv *p, int pass, const DT(conv_args
     const int backward_data = pass % 3;
     for (int64_t group = 0; group < p->groups; group++) {
         const DT(conv_args) a = arguments_of(p, all, group);
-        DT(fourier_pass) s = {.args = &a, .filters = a.w};
+        DT(fourier_pass) s = {.args = &a, .w.filters = a.w};
         s.x = backward_data ? a.y : a.x;
         s.y = backward_data ? a.x : a.y;
         s.bias = backward_data ? NULL : a.bias, s.scale = backward_data ? NULL : a.scale;

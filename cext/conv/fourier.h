@@ -1,9 +1,12 @@
-/* What the passes of the convolution in the Fourier domain share: the view of a pass, its tiles, their transforms. */
+/* What the passes of the convolution in the Fourier domain share: the view of a pass, its tiles, their transforms.
+ *
+ * Pixels are `elem`; all between them, filters and spectra included, is `real`: images in bfloat16 are widened as a
+ * tile is loaded and rounded as its results are stored. */
 #ifndef DTCONV_FOURIER_INTERNAL_H
 #define DTCONV_FOURIER_INTERNAL_H
 
 #include "conv_internal.h"
-#include "dtconv_fft.h"
+#include "dtconv_fft_pixels.h"
 #include "dtconv_fft_phases.h"
 #include "winograd.h"
 
@@ -43,14 +46,14 @@ typedef struct {
     int turned, adds;           /* filters are turned; overlap-add */
     int64_t slot, length;       /* rows of a plane in a filter's spectra; of all its planes: the length of products */
     int64_t tiles, frequencies; /* tiles of all images; complex frequencies of a tile */
-    const DT(ukr_row) * ukr;
+    const RT(ukr_row) * ukr;
     int64_t threads;
-    DT(fft_plan) plan_h, plan_w;
-} DT(fourier);
+    RT(fft_plan) plan_h, plan_w;
+} RT(fourier);
 
 /* The channels of one group in pass 0, forward, 1, backward_data, or 2, backward_weights, which sees x and y as forward
  * does; 3 to 5: the same by overlap-add.  DTCONV_OK, or why not. */
-dtconv_status DT(fourier_tiling)(const dtconv_conv *p, int pass, DT(fourier) * f);
+dtconv_status RT(fourier_tiling)(const dtconv_conv *p, int pass, RT(fourier) * f);
 
 /* Strides are done by phases (fourier_phases.c): *q is the problem with strides of 1 that is left, p itself where these
  * are its own; 0: there is none.  Then the bytes of its images and filters, and a pass: `run` is given q. */
@@ -67,34 +70,34 @@ static inline int dtconv_is_strided(const dtconv_conv *p) { return p->sh > 1 || 
 typedef struct {
     real *at; /* NULL: not kept */
     int64_t ld, plane;
-} DT(fourier_kept);
-DT(fourier_kept) DT(fourier_kept_on)(const DT(fourier) * f, int64_t channels, real *memory);
+} RT(fourier_kept);
+RT(fourier_kept) RT(fourier_kept_on)(const RT(fourier) * f, int64_t channels, real *memory);
 
 /* Elements from row to row of X, which products of several planes read as one.  Zeros to the rows that they read behind
  * the last one, `row` - 1. */
-int64_t DT(fourier_x_row)(const DT(fourier) * f);
-void DT(fourier_end_x)(const DT(fourier) * f, real *x, int64_t plane, int64_t row);
+int64_t RT(fourier_x_row)(const RT(fourier) * f);
+void RT(fourier_end_x)(const RT(fourier) * f, real *x, int64_t plane, int64_t row);
 
 /* Tiles of a block in forward and backward_data; whether all threads work on it, or each on one of its own. */
-int64_t DT(fourier_block)(const DT(fourier) * f, int *shared);
+int64_t RT(fourier_block)(const RT(fourier) * f, int *shared);
 
 /* Tiles of a block in backward_weights. */
-int64_t DT(fourier_weights_block)(const DT(fourier) * f);
+int64_t RT(fourier_weights_block)(const RT(fourier) * f);
 
 /* Notes for whoever watches (dtconv_fft_phases.h) that a thread has come to the end of a phase; *since is when it
  * began, and then now. */
-void DT(fourier_note)(int phase, double *since);
-double DT(fourier_now)(void); /* 0 where nobody watches */
+void RT(fourier_note)(int phase, double *since);
+double RT(fourier_now)(void); /* 0 where nobody watches */
 
 /* Elements of the plans' factors, and the plans on them. */
-int64_t DT(fourier_plans_size)(const DT(fourier) * f);
-void DT(fourier_plans_on)(DT(fourier) * f, real *memory);
+int64_t RT(fourier_plans_size)(const RT(fourier) * f);
+void RT(fourier_plans_on)(RT(fourier) * f, real *memory);
 
 /* Frequencies are in order of columns; those of a column that is its own mirror image are its first half.  A frequency
  * that is its own mirror image has no imaginary part. */
 static inline int64_t dtconv_mirrored(int64_t k, int64_t n) { return k == 0 ? 0 : n - k; }
 static inline int dtconv_own_mirror(int64_t k, int64_t n) { return k == 0 || 2 * k == n; }
-int DT(fourier_is_real)(const DT(fourier) * f, int64_t frequency);
+int RT(fourier_is_real)(const RT(fourier) * f, int64_t frequency);
 
 /* Two tiles, or two filters, at a time: one is the real part and the other the imaginary part of what is transformed,
  * so that complex transforms alone suffice. */
@@ -103,11 +106,26 @@ typedef struct {
     real *buffer; /* points of both axes */
     int64_t row;  /* elements from row to row of it */
     real *columns, *line, *scratch;
-    const real **first, **second; /* pixels of both */
-    const real **next;            /* pixels of the next two, to be loaded meanwhile; or NULL */
-} DT(fourier_room);
-int64_t DT(fourier_room_size)(const DT(fourier) * f);
-DT(fourier_room) DT(fourier_room_on)(const DT(fourier) * f, real *memory, real *zeros);
+    void *pointers; /* to pixels: ROOM_SETS times the points of a tile */
+} RT(fourier_room);
+enum { ROOM_SETS = 8 };
+int64_t RT(fourier_room_size)(const RT(fourier) * f);
+RT(fourier_room) RT(fourier_room_on)(const RT(fourier) * f, real *memory, real *zeros);
+
+/* Pixels of two tiles, or taps of two filters, and those of the next two, to be loaded meanwhile; or NULL. */
+typedef struct {
+    const elem **first, **second, **next;
+} DT(fourier_pixels);
+
+/* The filters of a pass and their spectra, as packed panels: see fourier.c.  turned: room for them as backward_data
+ * reads them. */
+typedef struct {
+    const real *filters;
+    real *turned, *u;
+    int64_t u_step, u_plane;
+} RT(fourier_panels);
+/* By all threads, each in its room. */
+void RT(fourier_filters)(const RT(fourier) * f, const RT(fourier_panels) * s, const RT(fourier_room) * room);
 
 /* Where spectra go, or come from; those of the second tile, or filter, are `second` elements behind the first's.
  *   rows     of tiles: real parts of frequency e at at[2 e plane], imaginary ones `plane` further on
@@ -119,7 +137,7 @@ typedef struct {
     int conjugate;
     int64_t room; /* panels: elements to be written at a place, V or fewer */
     int far;      /* rows: beyond the second cache, so that they are loaded ahead; panels always are */
-} DT(fourier_spectra);
+} RT(fourier_spectra);
 
 /* Pointers to the pixels of tiles `tile` and `tile` + 1, where that is below `end`, or to zeros: of x, or (of_y) of an
  * image of y's shape.  The second tile's are `points` of both axes further on.  Returns the rows of which some pixels
@@ -127,34 +145,35 @@ typedef struct {
 typedef struct {
     int64_t first, last;
 } fourier_rows;
-fourier_rows DT(fourier_pair)(const DT(fourier) * f, const real *image, int of_y, int64_t tile, int64_t end,
-                              const real *zeros, const real **pixels);
+fourier_rows DT(fourier_pair)(const RT(fourier) * f, const elem *image, int of_y, int64_t tile, int64_t end,
+                              const elem *zeros, const elem **pixels);
 /* Of tile `index` along an axis: the coordinate of its first point, of an image as above, and which points are inside
  * of it. */
-int64_t DT(fourier_points_read)(const DT(fourier) * f, const fourier_axis *a, int of_y, int64_t index, int64_t *first,
+int64_t RT(fourier_points_read)(const RT(fourier) * f, const fourier_axis *a, int of_y, int64_t index, int64_t *first,
                                 int64_t *last);
 
 /* Results of tile `index` (overlap-discard): the first pixel of y, how many there are, and their distances. */
 typedef struct {
     int64_t offset, rows, columns, row_step, step; /* in pixels */
 } fourier_outputs;
-fourier_outputs DT(fourier_tile_of_y)(const DT(fourier) * f, int64_t index);
+fourier_outputs RT(fourier_tile_of_y)(const RT(fourier) * f, int64_t index);
 
-/* Channels [c, c + count) of the pixels in the room (rows of them that are not zeros) to spectra, count <= V. */
-void DT(fourier_rows_forward)(const DT(fourier) * f, const DT(fourier_room) * room, fourier_rows rows, int64_t c,
-                              int64_t count);
-void DT(fourier_to_tiles)(const DT(fourier) * f, const DT(fourier_room) * room, const DT(fourier_spectra) * to);
-void DT(fourier_to_panels)(const DT(fourier) * f, const DT(fourier_room) * room, const DT(fourier_spectra) * to);
+/* Channels [c, c + count) of the pixels (rows of them that are not zeros) to the room, rows transformed, count <= V. */
+void DT(fourier_rows_forward)(const RT(fourier) * f, const RT(fourier_room) * room, const DT(fourier_pixels) * pixels,
+                              fourier_rows rows, int64_t c, int64_t count);
+/* Then to spectra. */
+void RT(fourier_to_tiles)(const RT(fourier) * f, const RT(fourier_room) * room, const RT(fourier_spectra) * to);
+void RT(fourier_to_panels)(const RT(fourier) * f, const RT(fourier_room) * room, const RT(fourier_spectra) * to);
 
 /* One frequency of `tiles` rows, `ld` apart, imaginary parts `plane` behind, to a panel of NR columns, of which there
  * are `channels`. */
-void DT(fourier_rows_to_panel)(const DT(fourier) * f, const real *rows, int64_t plane, int64_t ld, int64_t tiles,
-                               int64_t channels, const DT(fourier_spectra) * to);
+void RT(fourier_rows_to_panel)(const RT(fourier) * f, const real *rows, int64_t plane, int64_t ld, int64_t tiles,
+                               int64_t channels, const RT(fourier_spectra) * to);
 
 /* The inverse of the columns; then row `row`, to room->line: point i of the first tile at 2 i V, of the second V
  * further on. */
-void DT(fourier_columns_inverse)(const DT(fourier) * f, const DT(fourier_room) * room,
-                                 const DT(fourier_spectra) * from);
-void DT(fourier_row_inverse)(const DT(fourier) * f, const DT(fourier_room) * room, int64_t row);
+void RT(fourier_columns_inverse)(const RT(fourier) * f, const RT(fourier_room) * room,
+                                 const RT(fourier_spectra) * from);
+void RT(fourier_row_inverse)(const RT(fourier) * f, const RT(fourier_room) * room, int64_t row);
 
 #endif

@@ -8,33 +8,32 @@
 #include "gather.h"
 
 typedef struct {
-    DT(fourier) f;
+    RT(fourier) f;
     const DT(conv_args) * args;
-    const real *x, *filters, *bias, *scale, *added; /* added to y, or NULL; its pixels are lda apart */
+    const elem *x, *added; /* added to y, or NULL; its pixels are lda apart */
+    const real *bias, *scale;
     int64_t lda;
-    real *y;
+    elem *y;
+    RT(fourier_panels) w;
     int shared;
     int64_t block; /* tiles */
-    int64_t ld, plane, u_step, u_plane, ldp;
+    int64_t ld, plane, ldp;
     int64_t ldx, x_plane, x_place;                                     /* of X, which is where Y is, or behind it */
-    DT(fourier_kept) kept;                                             /* X of all tiles ... */
+    RT(fourier_kept) kept;                                             /* X of all tiles ... */
     int given;                                                         /* ... made by backward_weights */
     int64_t zeros_size, plans_size, turned_size, u_size, spectra_size; /* elements */
     int64_t room_size, sums_size, sum_size, product_size, packed_size, pointers_size;
     int64_t parts_size;
-    real *zeros, *plans, *turned, *u, *spectra, *threads;
+    real *zeros, *plans, *spectra, *threads;
     DT(gather_parts) gathered;
 } DT(fourier_pass);
 
 /* A thread's memory. */
 typedef struct {
     real *spectra, *sum, *products, *packed, *sums;
-    DT(fourier_room) room;
-    const real **pixels;
+    RT(fourier_room) room;
+    void *pixels; /* pointers to those of a tile of y, and of what reductions read */
 } DT(fourier_memory);
-
-/* U: the spectra of all filters, by all threads. */
-void DT(fourier_filters)(const DT(fourier_pass) * s, const DT(fourier_memory) * own);
 
 /* The product of a frequency, of so many tiles at a time. */
 enum { FOURIER_ROWS = 56 };

@@ -51,33 +51,33 @@ static runs runs_of(const dtconv_conv *p) {
     return (runs){p->ci / p->groups, p->sw};
 }
 
-static void move(int64_t n, real *x, real *phase, int to_x, int add) {
+static void move(int64_t n, elem *x, elem *phase, int to_x, int add) {
     if (!to_x)
-        memcpy(phase, x, (size_t)n * sizeof(real));
+        memcpy(phase, x, (size_t)n * sizeof(elem));
     else if (add)
-        for (int64_t i = 0; i < n; i++) x[i] += phase[i];
+        for (int64_t i = 0; i < n; i++) x[i] = narrow(widen(x[i]) + widen(phase[i]));
     else
-        memcpy(x, phase, (size_t)n * sizeof(real));
+        memcpy(x, phase, (size_t)n * sizeof(elem));
 }
 
 /* x to x', or x' to dx, in parallel over the rows of x'. */
-static void move_images(const dtconv_conv *p, const dtconv_conv *q, real *x, real *phase, int to_x, int add) {
+static void move_images(const dtconv_conv *p, const dtconv_conv *q, elem *x, elem *phase, int to_x, int add) {
     const runs run = runs_of(p);
     const int64_t group = p->ci / p->groups, step = group * p->sh * p->sw;
 #pragma omp parallel for num_threads(dtconv_threads_to_move(q->n * q->id * q->ih * q->iw * q->ci)) schedule(static)
     for (int64_t row = 0; row < q->n * q->id * q->ih; row++) {
-        real *to = phase + row * q->iw * q->ci;
+        elem *to = phase + row * q->iw * q->ci;
         for (int64_t down = 0; down < p->sh; down++) {
             const int64_t line = row % q->ih * p->sh + down;
-            real *from = x + ((row / q->ih * p->ih + line) * p->iw) * p->ldx;
+            elem *from = x + ((row / q->ih * p->ih + line) * p->iw) * p->ldx;
             for (int64_t i = 0; i < q->iw; i++)
                 for (int64_t k = 0; k < run.count; k++) {
                     const int64_t column = i * p->sw + k, left = line < p->ih ? p->iw - column : 0;
                     const int64_t n = MAX(0, run.count == 1 ? MIN(run.channels, left * p->ci) : left > 0 ? group : 0);
                     for (int64_t g = 0; g < p->groups; g++) {
-                        real *at = to + i * q->ci + g * step + (down * p->sw + k) * group;
+                        elem *at = to + i * q->ci + g * step + (down * p->sw + k) * group;
                         if (n) move(n, from + column * p->ldx + g * group, at, to_x, add);
-                        if (!to_x) memset(at + n, 0, (size_t)(run.channels - n) * sizeof(real));
+                        if (!to_x) memset(at + n, 0, (size_t)(run.channels - n) * sizeof(elem));
                     }
                 }
         }
@@ -94,14 +94,18 @@ static void move_filters(const dtconv_conv *p, const dtconv_conv *q, real *w, re
         const int64_t row = tap / q->kw * h.stride + i % of / p->sw - h.shift;
         const int64_t column = tap % q->kw * v.stride + i % p->sw - v.shift;
         const int is_there = row >= 0 && row < p->kh && column >= 0 && column < p->kw;
-        if (is_there)
-            move(size, w + ((plane * p->kh + row) * p->kw + column) * size, phase + i * size, to_w, 0);
+        real *of_phase = phase + i * size;
+        real *of_w = is_there ? w + ((plane * p->kh + row) * p->kw + column) * size : NULL;
+        if (of_w)
+            memcpy(to_w ? of_w : of_phase, to_w ? of_phase : of_w, (size_t)size * sizeof(real));
         else if (!to_w)
-            memset(phase + i * size, 0, (size_t)size * sizeof(real));
+            memset(of_phase, 0, (size_t)size * sizeof(real));
     }
 }
 
-size_t DT(fourier_phases_bytes)(const dtconv_conv *q) { return 64 + (size_t)(x_size(q) + w_size(q)) * sizeof(real); }
+size_t DT(fourier_phases_bytes)(const dtconv_conv *q) {
+    return 64 + (size_t)x_size(q) * sizeof(elem) + (size_t)w_size(q) * sizeof(real);
+}
 
 dtconv_status DT(fourier_by_phases)(const dtconv_conv *p, int pass, const DT(conv_args) * a, void *workspace,
                                     size_t bytes, DT(fourier_run) run) {
@@ -109,7 +113,7 @@ dtconv_status DT(fourier_by_phases)(const dtconv_conv *p, int pass, const DT(con
     if (!DT(fourier_phases)(p, &q) || a->reductions.sum) return DTCONV_UNSUPPORTED;
     if (bytes < DT(fourier_phases_bytes)(&q)) return DTCONV_WORKSPACE;
     DT(conv_args) own = *a;
-    own.x = dtconv_aligned(workspace), own.w = own.x + x_size(&q), own.accumulate = 0;
+    own.x = (elem *)dtconv_aligned(workspace), own.w = (real *)(own.x + x_size(&q)), own.accumulate = 0;
     real *rest = own.w + w_size(&q);
     if (pass % 3 != 1 && !(pass % 3 == 2 && a->spectra)) move_images(p, &q, a->x, own.x, 0, 0);
     if (pass % 3 != 2) move_filters(p, &q, a->w, own.w, 0);

@@ -48,7 +48,7 @@ static int64_t row_size(const DT(fourier) * f) { return (2 * f->w.points + 1) * 
 int64_t DT(fourier_room_size)(const DT(fourier) * f) {
     const int64_t most = MAX(f->h.points, f->w.points);
     return f->h.points * row_size(f) + 4 * f->h.points * V + 2 * f->w.points * V + DT(fft_scratch_size)(most) +
-           8 * pointers_size(f);
+           ROOM_SETS * pointers_size(f);
 }
 
 DT(fourier_room) DT(fourier_room_on)(const DT(fourier) * f, real *memory, real *zeros) {
@@ -56,8 +56,7 @@ DT(fourier_room) DT(fourier_room_on)(const DT(fourier) * f, real *memory, real *
     room.columns = room.buffer + f->h.points * room.row;
     room.line = room.columns + 4 * f->h.points * V;
     room.scratch = room.line + 2 * f->w.points * V;
-    room.first = (const real **)(room.scratch + DT(fft_scratch_size)(MAX(f->h.points, f->w.points)));
-    room.second = room.first + f->h.points * f->w.points;
+    room.pointers = room.scratch + DT(fft_scratch_size)(MAX(f->h.points, f->w.points));
     return room;
 }
 
@@ -67,42 +66,6 @@ void DT(fourier_end_x)(const DT(fourier) * f, real *x, int64_t plane, int64_t ro
     if (f->d.taps == 1) return;
     for (int64_t i = 0; i < 2 * f->frequencies; i++)
         memset(x + i * plane + row * f->slot, 0, (size_t)((f->d.taps - 1) * f->slot) * sizeof(real));
-}
-
-/* Channels of a row of pixels that are no whole vector: copied to one. */
-static void load_partly(const real *const *pixels, int64_t count, int64_t c, int64_t channels, real *to,
-                        const real **at) {
-    for (int64_t i = 0; i < count; i++, to += V) {
-        store(to, load_part(pixels[i] + c, channels));
-        at[i] = to;
-    }
-}
-
-void DT(fourier_rows_forward)(const DT(fourier) * f, const DT(fourier_room) * room, fourier_rows rows, int64_t c,
-                              int64_t count) {
-    const int64_t wide = f->w.points;
-    const real *parts[2 * DTCONV_FFT_MOST];
-    for (int64_t r = 0; r < f->h.points; r++) {
-        real *row = room->buffer + r * room->row;
-        if (r < rows.first || r >= rows.last) {
-            memset(row, 0, (size_t)(2 * wide * V) * sizeof(real));
-            continue;
-        }
-        const DT(fft_points) to = {row, row + V, 2 * V};
-        const real *const *first = room->first + r * wide, *const *second = room->second + r * wide;
-        if (room->next)
-            for (int64_t i = r * wide; i < (r + 1) * wide; i++) {
-                __builtin_prefetch(room->next[i] + c, 0, 2);
-                __builtin_prefetch(room->next[f->h.points * wide + i] + c, 0, 2);
-            }
-        if (count == V) {
-            DT(fft_pixels)(&f->plan_w, first, second, c, &to, room->scratch);
-            continue;
-        }
-        load_partly(first, wide, c, count, room->line, parts);
-        load_partly(second, wide, c, count, room->line + wide * V, parts + wide);
-        DT(fft_pixels)(&f->plan_w, parts, parts + wide, 0, &to, room->scratch);
-    }
 }
 
 /* Column k of the buffer transformed, in place `which` of room->columns; where there is one row only, in the buffer. */

@@ -233,18 +233,6 @@ INLINE void expand_normalized(side down, side across, int relu, int inside, cons
 #undef VECTOR
 }
 
-/* Activations but ReLU, of the pixels of a tile. */
-NOINLINE void activate_pixels(int pixels, dtconv_activation activation, real alpha, vec *values) {
-    real *x = (real *)values;
-    switch ((int)activation) {
-#define FUSED(NAME, kind, f, gradient)                                                    \
-    case DTCONV_##NAME:                                                                   \
-        for (int i = 0; i < pixels * V; i++) x[i] = activate(x[i], DTCONV_##NAME, alpha); \
-        break;
-#include "../cuda/activations.h"
-    }
-}
-
 /* The same back to pixels; the last vector, where it is not whole, goes through a copy.  others: the activation, where
  * it is one of those that are done by themselves, or NULL. */
 INLINE void contract(side down, side across, const real *planes, int64_t plane, int64_t first, int64_t channels,
@@ -275,7 +263,7 @@ INLINE void contract(side down, side across, const real *planes, int64_t plane, 
         contract_vector(down, across, planes + c, plane,
                         (writing){to, from, at, scale, shift, others ? unrounded : NULL, relu});
         if (others) {
-            activate_pixels(pixels, others->activation, others->alpha, unrounded);
+            RT(activate_numbers)(pixels * V, others->activation, others->alpha, (real *)unrounded);
             for (int i = 0; i < pixels; i++) store_elem(to[i] + at, unrounded[i]);
         }
         if (count < V)

@@ -11,7 +11,7 @@
 
 #include "../conv/conv_internal.h"
 #include "../conv/transpose.h"
-#include "dtconv_fft.h"
+#include "dtconv_fft_pixels.h"
 #include "dtconv_vector.h"
 
 enum { ROOM = 64 }; /* past a row: what transposition writes beyond it */

@@ -1,39 +1,9 @@
-/* The passes of a transform: Stockham's algorithm in decimation of frequencies.
- *
- *   y[q + s (r p + j)] = exp(-2 pi i p j / (r m)) * [ butterfly of x[q + s (p + m k)], k < r ] (j)      p < m, q < s
- *
- * r m s = n; s is 1 in the first pass, m is 1 in the last one, which has no factors therefore.
- */
+/* The passes of a transform (passes.h), and its plan. */
+#include "passes.h"
+
 #include <math.h>
 
-#include "butterflies.h"
-#include "dtconv_fft.h"
-
 INLINE point load_point(const real *re, const real *im) { return (point){load(re), load(im)}; }
-INLINE void store_point(const DT(fft_points) * y, int64_t at, point z) {
-    store(y->re + at * y->step, z.re);
-    store(y->im + at * y->step, z.im);
-}
-
-INLINE void store_times(int radix, const point *z, const real *factors, const DT(fft_points) * y, int64_t first,
-                        int64_t step) {
-    store_point(y, first, z[0]);
-    UNROLL for (int j = 1; j < radix; j++) {
-        const point w = factors ? times(z[j], factors[2 * j - 2], factors[2 * j - 1]) : z[j];
-        store_point(y, first + step * j, w);
-    }
-}
-
-/* A pass from pixels, s == 1. */
-INLINE void from_pixels(int r, int m, const real *const *re, const real *const *im, int64_t c, const real *factors,
-                        const DT(fft_points) * y) {
-    for (int p = 0; p < m; p++, factors += 2 * (r - 1)) {
-        point z[16];
-        UNROLL for (int k = 0; k < r; k++) z[k] = load_point(re[p + m * k] + c, im[p + m * k] + c);
-        butterfly(r, z);
-        store_times(r, z, factors, y, (int64_t)r * p, 1);
-    }
-}
 
 INLINE void from_points(int r, int m, int s, const DT(fft_points) * x, const real *factors, const DT(fft_points) * y) {
     const int64_t step = x->step;
@@ -48,33 +18,24 @@ INLINE void from_points(int r, int m, int s, const DT(fft_points) * x, const rea
 }
 
 #define PASS(r)                                                                                                 \
-    NOINLINE void pixels_##r(int m, const real *const *re, const real *const *im, int64_t c, const real *f,     \
-                             const DT(fft_points) * y) {                                                        \
-        from_pixels(r, m, re, im, c, f, y);                                                                     \
-    }                                                                                                           \
     NOINLINE void points_##r(int m, int s, const DT(fft_points) * x, const real *f, const DT(fft_points) * y) { \
         if (m > 1)                                                                                              \
             from_points(r, m, s, x, f, y);                                                                      \
         else                                                                                                    \
             from_points(r, 1, s, x, NULL, y);                                                                   \
     }
-#define RADICES(X) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(12) X(16)
 RADICES(PASS)
 
-enum { LARGEST_RADIX = 16 };
-typedef struct {
-    void (*pixels)(int, const real *const *, const real *const *, int64_t, const real *, const DT(fft_points) *);
-    void (*points)(int, int, const DT(fft_points) *, const real *, const DT(fft_points) *);
-} pass_functions;
-#define ROW(r) [r] = {pixels_##r, points_##r},
-static const pass_functions functions[LARGEST_RADIX + 1] = {RADICES(ROW)};
+typedef void (*pass_function)(int, int, const DT(fft_points) *, const real *, const DT(fft_points) *);
+#define ROW(r) [r] = points_##r,
+static const pass_function functions[LARGEST_RADIX + 1] = {RADICES(ROW)};
 
 /* Radices of n: the fewest, of these those whose largest is the smallest; returns that one.  0: there are none. */
 static int split(int n, int passes, int *radices) {
     int best = 0, tried[DTCONV_FFT_PASSES] = {0};
     if (passes == 0) return n == 1;
     for (int r = 2; r <= LARGEST_RADIX; r++) {
-        if (!functions[r].points || n % r) continue;
+        if (!functions[r] || n % r) continue;
         const int rest = split(n / r, passes - 1, tried), largest = rest > r ? rest : r;
         if (!rest || (best && largest >= best)) continue;
         best = largest;
@@ -92,7 +53,7 @@ int dtconv_fft_length(int64_t n) {
     return n == 1;
 }
 
-static int is_radix(int64_t n) { return n >= 2 && n <= LARGEST_RADIX && functions[n].points; }
+static int is_radix(int64_t n) { return n >= 2 && n <= LARGEST_RADIX && functions[n]; }
 
 int dtconv_fft_passes(int64_t n) {
     int passes = 4;
@@ -158,33 +119,16 @@ void DT(fft_plan_on)(int64_t n, real *memory, DT(fft_plan) * plan) {
 
 int64_t DT(fft_scratch_size)(int64_t n) { return 4 * n * V; }
 
-static DT(fft_points) half_of(real *scratch, int64_t n, int which) {
-    real *at = scratch + which * 2 * n * V;
-    return (DT(fft_points)){at, at + V, 2 * V};
-}
-
-/* The passes from `first` on, from x to y. */
-static void passes_from(const DT(fft_plan) * plan, int first, DT(fft_points) x, const DT(fft_points) * y,
-                        real *scratch) {
+void DT(fft_passes_from)(const DT(fft_plan) * plan, int first, DT(fft_points) x, const DT(fft_points) * y,
+                         real *scratch) {
     for (int i = first; i < plan->passes; i++) {
         const DT(fft_points) to = i == plan->passes - 1 ? *y : half_of(scratch, plan->n, i % 2);
-        functions[plan->pass[i].radix].points(plan->pass[i].m, plan->pass[i].s, &x, plan->pass[i].factors, &to);
+        functions[plan->pass[i].radix](plan->pass[i].m, plan->pass[i].s, &x, plan->pass[i].factors, &to);
         x = to;
     }
 }
 
 void DT(fft_apply)(const DT(fft_plan) * plan, const DT(fft_points) * x, const DT(fft_points) * y, real *scratch) {
     if (plan->passes == 0) store_point(y, 0, load_point(x->re, x->im));
-    passes_from(plan, 0, *x, y, scratch);
-}
-
-void DT(fft_pixels)(const DT(fft_plan) * plan, const real *const *re, const real *const *im, int64_t c,
-                    const DT(fft_points) * y, real *scratch) {
-    if (plan->passes == 0) {
-        store_point(y, 0, load_point(re[0] + c, im[0] + c));
-        return;
-    }
-    const DT(fft_points) to = plan->passes == 1 ? *y : half_of(scratch, plan->n, 0);
-    functions[plan->pass[0].radix].pixels(plan->pass[0].m, re, im, c, plan->pass[0].factors, &to);
-    passes_from(plan, 1, to, y, scratch);
+    DT(fft_passes_from)(plan, 0, *x, y, scratch);
 }

@@ -77,18 +77,24 @@ typedef struct {
     X(direct_bf16x3, backward_weights)
 
 /* Those that there are for images in bfloat16 (direct: bfloat16_direct.c). */
-#define DTCONV_CONV_BFLOAT16_PASSES(X) \
-    X(depthwise, forward)              \
-    X(depthwise, backward_data)        \
-    X(depthwise, backward_weights)     \
-    X(winograd, forward)               \
-    X(winograd, backward_data)         \
-    X(winograd, backward_weights)      \
-    X(winograd_bf16, forward)          \
-    X(winograd_bf16, backward_data)    \
-    X(winograd_bf16, backward_weights) \
-    X(direct, forward)                 \
-    X(direct, backward_data)           \
+#define DTCONV_CONV_BFLOAT16_PASSES(X)   \
+    X(depthwise, forward)                \
+    X(depthwise, backward_data)          \
+    X(depthwise, backward_weights)       \
+    X(winograd, forward)                 \
+    X(winograd, backward_data)           \
+    X(winograd, backward_weights)        \
+    X(winograd_bf16, forward)            \
+    X(winograd_bf16, backward_data)      \
+    X(winograd_bf16, backward_weights)   \
+    X(fft, forward)                      \
+    X(fft, backward_data)                \
+    X(fft, backward_weights)             \
+    X(fft_overlap_add, forward)          \
+    X(fft_overlap_add, backward_data)    \
+    X(fft_overlap_add, backward_weights) \
+    X(direct, forward)                   \
+    X(direct, backward_data)             \
     X(direct, backward_weights)
 
 /* A pass of an algorithm in one precision; args is a DT(conv_args) of that precision (see below).  run answers

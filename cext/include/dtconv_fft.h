@@ -113,7 +113,3 @@ int64_t DT(fft_scratch_size)(int64_t n);
 
 /* One vector of channels: from x to y, which may not overlap. */
 void DT(fft_apply)(const DT(fft_plan) * plan, const DT(fft_points) * x, const DT(fft_points) * y, real *scratch);
-
-/* The same from pixels: channels from c on of the real parts re[i] and of the imaginary parts im[i]. */
-void DT(fft_pixels)(const DT(fft_plan) * plan, const real *const *re, const real *const *im, int64_t c,
-                    const DT(fft_points) * y, real *scratch);

@@ -66,7 +66,8 @@ class Algorithm:
         if direction not in self.directions:
             return f"{self.name} has no {direction}, only {' and '.join(self.directions)}"
         if p.dtype == "bfloat16" and not self.bfloat16:
-            return f"{self.name} has passes for float32 and float64 only ({', '.join(_BFLOAT16)} do bfloat16)"
+            others = ", ".join(row.name for row in TABLE.values() if row.bfloat16)
+            return f"{self.name} has passes for float32 and float64 only ({others} do bfloat16)"
         if p.dtype != "bfloat16" and not self.float32:
             return f"{self.name} has passes for bfloat16 only, got {p.dtype}"
         if self.products is not None and p.dtype != "float32":
@@ -169,7 +170,6 @@ class Algorithm:
 
 
 _CURVED = ("silu", "hard_silu")
-_BFLOAT16 = ("direct", "winograd", "winograd_bf16", "depthwise")
 
 
 def _is_depthwise(p: ConvProblem) -> bool:
@@ -365,6 +365,7 @@ TABLE = Table(
                 rounding=3.0,
                 gathers=True,
                 contained=False,  # as of winograd
+                bfloat16=True,
                 has_basis=True,
             ),
             Algorithm(
@@ -374,6 +375,7 @@ TABLE = Table(
                 estimates.work_of_fft,
                 rounding=3.0,
                 contained=False,
+                bfloat16=True,
                 has_basis=True,
             ),
         )

@@ -9,7 +9,7 @@ from pydtconv.conv import ConvProblem, backward_data, backward_weights, forward
 from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import DIRECTIONS
-from pydtconv.conv.selection import choose, explain, workspace_bytes
+from pydtconv.conv.selection import choose, explain, ranking, workspace_bytes
 from pydtconv.conv.winograd import TransformedFilters
 from tests.conv.cases import random_problem
 from tests.marks import slow
@@ -257,6 +257,8 @@ def bound(p, direction, x, w, y, name="direct", **more):
 EPILOGUES = [
     ("rows", "winograd"),
     ("many_tiles", "winograd"),
+    ("rows", "fft"),
+    ("many_tiles", "fft 9x16"),
     *((case, "direct") for case in ("rows", "pixels_of_images", "few_channels", "pointwise")),
 ]
 ACTIVATIONS = {
@@ -287,7 +289,7 @@ def test_epilogue_is_added_to_the_unrounded_sum(case, name, activation):
     np.testing.assert_allclose(variance, stored.var(0), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["direct", "winograd", "winograd_bf16"])
+@pytest.mark.parametrize("name", ["direct", "winograd", "winograd_bf16", "fft", "fft_overlap_add"])
 def test_denormal_results_are_not_lost(name):
     """In whole panels and in parts of one, which are rounded by other instructions."""
     p = ConvProblem(2, 5, 6, 8, 40, 3, padding="same", dtype="bfloat16")
@@ -306,7 +308,9 @@ AWKWARD = [0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001, 0x7F7FFFFF, 0x7F7F7FF
 NANS = [0x7FC00000, 0x7FFFFFFF, 0x7FC08000, 0x7FD2FFFF]
 
 
-@pytest.mark.parametrize(("name", "kernel_size"), [("direct", 1), ("direct", 3), ("winograd", 3), ("winograd_bf16", 3)])
+@pytest.mark.parametrize(
+    ("name", "kernel_size"), [("direct", 1), ("direct", 3), ("winograd", 3), ("winograd_bf16", 3), ("fft", 3)]
+)
 def test_ties_go_to_even_and_nan_stays(name, kernel_size):
     """Each where two vectors are rounded together, one alone, and a part of one; and beside ordinary numbers."""
     p = ConvProblem(2, 5, 6, 8, 45, kernel_size, padding="same", dtype="bfloat16")
@@ -409,7 +413,7 @@ def test_depthwise_is_that_of_float32_on_widened_images(sizes, activation):
     np.testing.assert_allclose(sums, want_sums, rtol=0.02, atol=0.02 * np.abs(want_sums).max())
 
 
-@pytest.mark.parametrize("name", ["direct", "winograd"])
+@pytest.mark.parametrize("name", ["direct", "winograd", "fft", "fft_overlap_add"])
 def test_slices_of_channels(name):
     p = ConvProblem(2, 6, 7, 24, 40, 3, padding="same", dtype="bfloat16")
     x, w, _ = arrays_of(p)
@@ -446,9 +450,9 @@ def test_what_has_no_passes_says_so():
     p = ConvProblem(1, 5, 5, 8, 8, 3, dtype="bfloat16")
     reasons = explain(p, "forward")
     assert reasons["direct"] is reasons["winograd"] is None
-    others = "direct, winograd, winograd_bf16, depthwise do bfloat16"
-    assert reasons["fft"] == f"fft has passes for float32 and float64 only ({others})"
-    assert choose(p, "forward", variant="CGT").algorithm in ("direct", "winograd")
+    others = "depthwise, direct, winograd, winograd_bf16, fft, fft_overlap_add do bfloat16"
+    assert reasons["im2col"] == f"im2col has passes for float32 and float64 only ({others})"
+    assert choose(p, "forward", variant="CGT").algorithm == ranking(p, "forward")[0]
     with pytest.raises(
         ValueError, match="x: expected dtype bfloat16, of ml_dtypes or as uint16, its bits, got float32"
     ):

@@ -348,13 +348,13 @@ class ConvKernel(MeasuredConvKernel[Conv]):
         of_x = kept(p, names, {"forward", "backward_weights"} <= opened)
         if of_x is not None:
             changed = {"forward": of_x.other, "backward_weights": of_x.backward_weights}
-            keepable.append(Keepable("spectra", Spec((of_x.elements,), p.dtype), of_x.seconds, changed))
+            keepable.append(Keepable("spectra", Spec((of_x.elements,), p.real), of_x.seconds, changed))
             of_dy = kept_besides(p, names | changed, "backward_data" in opened)
         else:
             of_dy = kept(p, names, {"backward_data", "backward_weights"} <= opened, "backward_data")
         if of_dy is not None:
             changed = {"backward_data": of_dy.other, "backward_weights": of_dy.backward_weights}
-            keepable.append(Keepable("dy_spectra", Spec((of_dy.elements,), p.dtype), of_dy.seconds, changed, True))
+            keepable.append(Keepable("dy_spectra", Spec((of_dy.elements,), p.real), of_dy.seconds, changed, True))
         return keepable
 
 

@@ -88,6 +88,20 @@ def test_a_memory_limit_keeps_less():
     assert not least.graph.kept
 
 
+def test_spectra_of_images_in_bfloat16_are_float32():
+    def of_halves(x):
+        for filters in (16, 8):
+            x = layers.Conv2D(filters, 5, padding="same", algorithm="fft 28x28", dtype="mixed_bfloat16")(x)
+        return layers.Activation("linear", dtype="float32")(x)
+
+    plan, *found = run(traced(of_halves))
+    kept_ones = [each for name in ("spectra", "dy_spectra") for each in keepable(plan, name).values()]
+    assert [each.spec.dtype for each in kept_ones] == ["float32"] * 3
+    none, *want = run(traced(of_halves), recompute=())
+    assert not none.graph.kept
+    assert all(np.array_equal(mine, other) for mine, other in zip(found, want, strict=True))
+
+
 def test_named_algorithms_stay():
     def fixed(x):
         return layers.Conv2D(
