@@ -322,18 +322,18 @@ COSTS: dict[tuple[str, str], Work] = {
 
 #: where images are in bfloat16, by its micro-kernel in force; "": any other.  Direct's with AMX are those where it
 #: multiplies float32; what avx512_bf16 has was fitted on a CPU with it, forward and backward_data on two threads, 3x3
-#: filters; all else on one.  Without products of bfloat16 all is as in float32
+#: filters; all else on one, calls to problems of some microseconds.  Without products of bfloat16 all is as in float32
 OF_BFLOAT16: dict[tuple[str, str, str], Work] = {
     ("amx_bf16", "direct", "forward"): COSTS["direct_bf16", "forward"],
     ("amx_bf16", "direct", "backward_data"): COSTS["direct_bf16", "backward_data"],
     ("amx_bf16", "direct", "backward_weights"): COSTS["direct_bf16", "backward_weights"],
-    ("avx512_bf16", "direct", "forward"): Work(2.35, 7.83e04, 0, 40.3, 138, 4.5e07),
-    ("avx512_bf16", "direct", "backward_data"): Work(2.35, 0, 0, 49, 116, 3.72e07),
+    ("avx512_bf16", "direct", "forward"): Work(2.35, 7.83e04, 0, 40.3, 138, 5e06),
+    ("avx512_bf16", "direct", "backward_data"): Work(2.35, 0, 0, 49, 116, 5e06),
     ("avx512_bf16", "direct", "backward_weights"): Work(2.17, 6.96e04, 320, 0, 89.4, 0),
-    ("avx512_bf16", "winograd", "forward"): Work(5.9, 0, 0, 0, 14.4, 8.04e07),  # products: for larger tiles, as above
-    ("avx512_bf16", "winograd", "backward_data"): Work(5.5, 13.8, 0, 0, 21.6, 6.36e07),
-    ("avx512_bf16", "winograd_bf16", "forward"): Work(2.44, 13.3, 0, 0, 52.6, 9.74e07),
-    ("avx512_bf16", "winograd_bf16", "backward_data"): Work(2.37, 21.7, 0, 0, 45, 9.63e07),
+    ("avx512_bf16", "winograd", "forward"): Work(5.9, 0, 0, 0, 14.4, 5e06),  # products: for larger tiles, as above
+    ("avx512_bf16", "winograd", "backward_data"): Work(5.5, 13.8, 0, 0, 21.6, 5e06),
+    ("avx512_bf16", "winograd_bf16", "forward"): Work(2.44, 13.3, 0, 0, 52.6, 1e07),
+    ("avx512_bf16", "winograd_bf16", "backward_data"): Work(2.37, 21.7, 0, 0, 45, 1e07),
     ("avx512_bf16", "winograd_bf16", "backward_weights"): Work(2.73, 29, 0, 0, 46.4, 0),
     ("avx512_bf16", "fft", "forward"): Work(0.31, 0, 0, 0, 0, 3e6),
     ("avx512_bf16", "fft", "backward_data"): Work(0.31, 0, 0, 0, 0, 3e6),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -138,8 +140,9 @@ def test_ten_losses_are_near_those_of_float32() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["residual", "plain", "dense"])
-def test_ten_losses_are_near_those_of_pytorch(name: str) -> None:
-    """Of descents from equal weights, in mixed_bfloat16 and by autocast."""
+def test_ten_losses_are_as_near_to_float64_as_those_of_pytorch(name: str) -> None:
+    """Of descents from equal weights, in mixed_bfloat16 and by autocast; one descent alone may be several times as near
+    as another.  Transformed numbers are rounded, as above."""
     torch = pytest.importorskip("torch")
     from tests import torch_graph
 
@@ -148,16 +151,23 @@ def test_ten_losses_are_near_those_of_pytorch(name: str) -> None:
             results, gradients = torch_graph.evaluate(traced(model), inputs)
         return float(results["loss"]), [gradients[v.path] for v in model.trainable_variables]
 
-    losses = {}
-    for policy, step_of in (("mixed_bfloat16", ours), ("float32", theirs)):
-        model = built(name, policy)
-        losses[policy] = []
+    def losses(policy: str, step_of: Callable[..., tuple[float, list[np.ndarray]]], seed: int) -> np.ndarray:
+        model, found = built(name, policy), []
         for step in range(10):
-            loss, gradients = step_of(model, batch(step))
-            losses[policy].append(loss)
+            loss, gradients = step_of(model, batch(seed + step))
+            found.append(loss)
             for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
                 variable.assign(variable.numpy() - 0.05 * gradient)
-    np.testing.assert_allclose(losses["mixed_bfloat16"], losses["float32"], rtol=0.01)
+        return np.array(found)
+
+    distances = []
+    for seed in range(0, 40, 10):
+        exact = losses("float64", ours, seed)
+        both = losses("mixed_bfloat16", ours, seed), losses("float32", theirs, seed)
+        distances.append([np.abs(found / exact - 1).max() for found in both])
+    mine, autocast = np.mean(distances, axis=0)
+    assert mine < 1.7 * autocast, distances
+    assert mine < 0.01, distances
 
 
 def test_variables_slots_and_results_are_float32() -> None:
