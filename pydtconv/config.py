@@ -114,8 +114,9 @@ def set_conv_precision(precision: str) -> None:
     that one infinity, one NaN, or a finite value near the largest (1.5e38 in float32) makes all pixels of the tiles
     that read it infinite or NaN: 16 and more, where plain sums have 9 at most, or none.  In mixed_bfloat16 it also
     allows `winograd_bf16`, whose error is 0.6% of the result in forward and 1.1% in backward passes, where that of
-    rounded operands is 0.2%.  "strict" leaves such algorithms out wherever the ranking chooses; one that a layer asks
-    for by name still runs.
+    rounded operands is 0.2%.  Large products of dense layers, einsum and matmul take Strassen's algorithm, whose error
+    is up to 1e-6.  "strict" leaves such algorithms out wherever the ranking chooses; one that a layer asks for by name
+    still runs.
 
     "strict" also makes forward independent of how work is cut, on CPUs: a pixel has the same bits in any batch, in a
     part of an image, on any mesh of processes.  Algorithms are then chosen by the filters alone, and batch

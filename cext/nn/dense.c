@@ -6,6 +6,7 @@
 #include "dtconv_nn_elem.h"
 #include "dtconv_gemm.h"
 #include "dtconv_products.h"
+#include "dtconv_strassen.h"
 #include "norm_common.h"
 #include "spans.h"
 
@@ -45,7 +46,7 @@ static void finish_block(const void *context, int64_t i, int64_t m, int64_t j, i
 
 dtconv_status DT(dense_forward)(int64_t m, int64_t n, int64_t k, const real *x, int64_t ldx, const real *w,
                                 const real *bias, const real *residual, int64_t ldr, int kind, const real *p, real *z,
-                                real *y, int64_t ldy, void *workspace, size_t bytes) {
+                                real *y, int64_t ldy, int levels, void *workspace, size_t bytes) {
     const DT(matrix) left = {x, ldx, 1}, right = {w, n, 1};
     const int adds = residual == y; /* the product is added to what lies there */
     const DT(unary_context) activation = {kind, 0, {p[0], p[1], p[2]}};
@@ -65,7 +66,7 @@ dtconv_status DT(dense_forward)(int64_t m, int64_t n, int64_t k, const real *x, 
         .epilogue = plain ? NULL : finish_block,
         .e = &f,
     };
-    return DT(gemm)(&args, workspace, bytes);
+    return levels ? DT(gemm_strassen)(&args, 1, levels, workspace, bytes) : DT(gemm)(&args, workspace, bytes);
 }
 
 INLINE int64_t slices_of(int64_t m) { return max_i64(1, min_i64(SLICES, m / SLICE_ROWS)); }

@@ -34,7 +34,7 @@ cdef extern from "dtconv_any.h" nogil:
     size_t dtconv_attention_workspace(dtconv_dtype, const dtconv_attention *, int backward)
     int dtconv_attention_forward(...)
     int dtconv_attention_backward(...)
-    size_t dtconv_gemm_batched_workspace(dtconv_dtype, int64_t outer, int64_t m, int64_t n, int64_t k)
+    size_t dtconv_gemm_batched_workspace(dtconv_dtype, int64_t outer, int64_t m, int64_t n, int64_t k, int levels)
     int dtconv_gemm_batched(...)
     int dtconv_take_rows(...)
     int dtconv_add_to_rows(...)
@@ -116,17 +116,18 @@ def attention_backward(uint64_t seed, uint32_t stream, uint32_t step, int64_t fi
                                         start(dq), start(dk), start(dv), &workspace[0], workspace.shape[0]))
 
 
-def gemm_batched_workspace(int64_t outer, int64_t m, int64_t n, int64_t k, str dtype) -> int:
-    return dtconv_gemm_batched_workspace(dtype_of(dtype), outer, m, n, k)
+def gemm_batched_workspace(int64_t outer, int64_t m, int64_t n, int64_t k, str dtype, int levels=0) -> int:
+    """Bytes of gemm_batched with so many levels of Strassen's algorithm."""
+    return dtconv_gemm_batched_workspace(dtype_of(dtype), outer, m, n, k, levels)
 
 
 def gemm_batched(const int64_t[:, ::1] offsets, int64_t inner, int64_t m, int64_t n, int64_t k, const floating[::1] a,
                  int64_t ars, int64_t acs, const floating[::1] b, int64_t brs, int64_t bcs, floating[::1] c,
-                 int64_t ldc, bint accumulate, uint8_t[::1] workspace):
+                 int64_t ldc, bint accumulate, int levels, uint8_t[::1] workspace):
     """C[o] (+)= the sum of A[o, i] B[o, i] over i; offsets (outer, 1 + 2 inner): of C[o], A[o, 0], B[o, 0], ..."""
     with nogil:
         check(dtconv_gemm_batched(offsets.shape[0], inner, &offsets[0, 0], m, n, k, &a[0], ars, acs, &b[0], brs, bcs,
-                                  &c[0], ldc, accumulate, &workspace[0], workspace.shape[0]))
+                                  &c[0], ldc, accumulate, levels, &workspace[0], workspace.shape[0]))
 
 
 def take_rows(const int32_t[::1] index, const floating[:, ::1] table, floating[:, ::1] y):

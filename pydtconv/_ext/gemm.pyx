@@ -99,8 +99,11 @@ def bind_gemm(a, b, out, double alpha, double beta, workspace, ways=None, int st
     return holding(run, (a, b, out, workspace))
 
 
-def bind_dense(x, w, bias, residual, int kind, p, z, y, workspace) -> object:
-    """A call for y = f(x w + bias + residual); z None, or what f is applied to.  w and z are dense."""
+def bind_dense(x, w, bias, residual, int kind, p, z, y, workspace, int strassen=0) -> object:
+    """A call for y = f(x w + bias + residual); z None, or what f is applied to.  w and z are dense.
+
+    strassen: levels of Strassen's algorithm.
+    """
     if not (w.flags.c_contiguous and (z is None or z.flags.c_contiguous)):
         raise ValueError(f"w, z: expected dense matrices, got strides {w.strides} and {z if z is None else z.strides}")
     cdef dtconv_dtype dtype = dtype_in(y)
@@ -114,7 +117,7 @@ def bind_dense(x, w, bias, residual, int kind, p, z, y, workspace) -> object:
         with nogil:
             check(dtconv_dense_forward(
                 dtype, left.count, right.width, right.count, left.data, left.apart, right.data, bias_, added.data,
-                added.apart, kind, p_, before.data, result.data, result.apart, space.data, space.size))
+                added.apart, kind, p_, before.data, result.data, result.apart, strassen, space.data, space.size))
 
     return holding(run, (x, w, bias, residual, p, z, y, workspace))
 

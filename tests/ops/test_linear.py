@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pydtconv import ops
+from pydtconv import config, ops
 from pydtconv.kernels import Pass, compute, find, scratch
+from pydtconv.kernels.cpu import contraction, linear
 from pydtconv.ops.activation import Activation
 from pydtconv.ops.base import Cost, Spec
 from pydtconv.ops.linear import Dense, MatMul
@@ -72,6 +73,97 @@ def test_dense_with_residual(activation, bias):
         return np.maximum(y, 0) if activation else y
 
     check_op(Dense(activation, residual=True), *given, reference=expected)
+
+
+@pytest.fixture
+def strassen(monkeypatch):
+    """A function that has all products take so many levels of Strassen's algorithm."""
+
+    def set_levels(levels):
+        for module in (linear, contraction):
+            monkeypatch.setattr(module, "strassen_levels", lambda m, n, k, dtype: levels)
+
+    return set_levels
+
+
+#: m, n, k: edges of tiles, and a product of several blocks
+LARGE = [(27, 33, 15), (29, 65, 130), (150, 300, 1100)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-6), ("float64", 4e-15)])
+@pytest.mark.parametrize("shape", LARGE, ids=str)
+def test_dense_by_strassens_algorithm(shape, dtype, tolerance, strassen):
+    """Each product beside float64, with what follows it; the same bits on any number of threads, and others than those
+    of the classic product."""
+    m, n, k = shape
+    x, w, b, r, dy = (
+        normal(*each, seed=i).astype(dtype) for i, each in enumerate([(m, k), (k, n), (n,), (m, n), (m, n)])
+    )
+    op = Dense("relu")
+    found = {}
+    for levels in (0, 1):
+        strassen(levels)
+        for threads in (1, 2, 3):
+            config.set_num_threads(threads)
+            kernel, specs = find(op, "cpu", dtype), [Spec(each.shape, dtype) for each in (x, w, b)]
+            spaces = {of: scratch(kernel.workspace(of, *specs)) for of in ("forward", "backward")}
+            y, dx, dw, db = np.empty_like(r), np.full_like(x, 2), np.full_like(w, 3), np.empty_like(b)
+            kernel.forward(Pass(x=[x, w, b], y=[y], workspace=spaces["forward"]))()
+            g = dy.copy()
+            kernel.backward(
+                Pass(x=[x, w, b], y=[y], dy=[g], dx=[dx, dw, db], workspace=spaces["backward"],
+                     accumulate=(True, True, False))
+            )()  # fmt: skip
+            found.setdefault(levels, []).append(b"".join(each.tobytes() for each in (y, dx, dw, db)))
+    assert len(set(found[0])) == len(set(found[1])) == 1
+    assert found[0][0] != found[1][0]
+    x, w, b, dy = (each.astype("float64") for each in (x, w, b, dy))
+    z, terms = x @ w + b, lambda a, c: (np.abs(a) @ np.abs(c)).max()
+    g = dy * (y > 0)
+    assert np.abs(y - np.maximum(z, 0)).max() <= tolerance * terms(x, w)
+    assert np.abs(dx - (g @ w.T + 2)).max() <= tolerance * terms(g, w.T)
+    assert np.abs(dw - (x.T @ g + 3)).max() <= tolerance * terms(x.T, g)
+
+
+def test_a_workspace_of_the_classic_product_has_that_one(strassen):
+    a, b, c = normal(60, 40).astype("float32"), normal(40, 70, seed=2).astype("float32"), np.empty((60, 70), "float32")
+    results = []
+    strassen(0)
+    space = scratch(linear.gemm_bytes(60, 70, 40, "float32"))
+    for levels in (0, 1):
+        strassen(levels)
+        linear.bind_gemm(a, b, c, space)()
+        results.append(c.tobytes())
+    assert results[0] == results[1]
+    linear.bind_gemm(a, b, c, scratch(linear.gemm_bytes(60, 70, 40, "float32")))()
+    assert c.tobytes() != results[0]
+
+
+@pytest.mark.parametrize("shapes", [((29, 130), (130, 65)), ((3, 30, 70), (70, 33)), ((2, 28, 40), (2, 40, 64))])
+def test_matmul_by_strassens_algorithm(shapes, strassen):
+    """One product, rows of several images, and a product for each of them."""
+    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
+    results = []
+    for levels in (0, 1):
+        strassen(levels)
+        for threads in (1, 2, 3):
+            config.set_num_threads(threads)
+            check_op(MatMul(), *arrays, reference=lambda a, b: a @ b)
+            results.append(compute(MatMul(), *arrays).tobytes())
+    assert len(set(results[:3])) == len(set(results[3:])) == 1
+    assert results[0] != results[3]
+
+
+def test_strict_precision_has_plain_sums():
+    """Of a product that is large enough: an infinity stays in its row."""
+    x, w = normal(1600, 2048).astype("float32"), normal(2048, 2048, seed=2).astype("float32")
+    x[5, 7] = np.inf
+    config.set_conv_precision("strict")
+    try:
+        assert np.isfinite(compute(Dense(), x, w)[np.arange(1600) != 5]).all()
+    finally:
+        config.set_conv_precision("fast")
+    assert not np.isfinite(compute(Dense(), x, w)[np.arange(1600) != 5]).all()
 
 
 def test_dense_on_images():

@@ -240,7 +240,8 @@ static void workspaces(void) {
     dtconv_piece(some(1, 2) & INT64_MAX);
     if (!DTCONV_FIT_WITHIN(DTCONV_MOST_ELEMENTS, size[0], size[1], size[2])) return;
     dtconv_sgemm_workspace(size[0], size[1], size[2]);
-    dtconv_sgemm_batched_workspace(size[3], size[0], size[1], size[2]);
+    for (int levels = 0; levels < 3; levels++)
+        dtconv_sgemm_batched_workspace(size[3], size[0], size[1], size[2], levels);
     dtconv_sbatchnorm_workspace(size[0], size[1]);
     dtconv_slayernorm_workspace(size[0], size[1]);
     dtconv_sdense_bias_backward_workspace(size[0], size[1]);

@@ -2,6 +2,7 @@
 
 Of the axes of C = A B that A gives, those that one stride walks in A and in C are the rows of a product; likewise
 columns and depth.  The other axes are walked from product to product: for each matrix C, over those that are summed.
+Large products take Strassen's algorithm where a pointwise convolution would (pydtconv/conv/products.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from pydtconv import microkernels  # noqa: F401  (puts the choice of a kernel in place)
 from pydtconv._ext import attention as ext
+from pydtconv.conv.products import strassen_levels
 from pydtconv.kernels.base import Call, Kernel, Pass, nothing, sequence
 from pydtconv.kernels.cpu.rows import flat_of
 from pydtconv.kernels.cpu.shape import bind_fill
@@ -63,7 +65,19 @@ class Products:
     exchanged: bool
 
     def workspace(self, dtype: str) -> int:
-        return int(ext.gemm_batched_workspace(len(self.offsets), self.m, self.n, self.k, dtype))
+        """Bytes of the products, by Strassen's algorithm where they take that, and without."""
+        return max(self._bytes(dtype, levels) for levels in {0, self._levels(dtype)})
+
+    def levels_within(self, workspace: np.ndarray | None, dtype: str) -> int:
+        """Levels of Strassen's algorithm of each product; 0 where the workspace is that of products without."""
+        levels = self._levels(dtype)
+        return levels if workspace is not None and workspace.nbytes >= self._bytes(dtype, levels) else 0
+
+    def _levels(self, dtype: str) -> int:
+        return strassen_levels(self.m, self.n, self.k, dtype)
+
+    def _bytes(self, dtype: str, levels: int) -> int:
+        return int(ext.gemm_batched_workspace(len(self.offsets), self.m, self.n, self.k, dtype, levels))
 
 
 def _run(letters: Sequence[str], sizes: Mapping[str, int], first: Strides, second: Strides) -> list[list[str]]:
@@ -134,7 +148,8 @@ def bind_products(
         a, b = b, a
     return partial(
         typed(ext.gemm_batched, c.dtype), how.offsets, how.inner, how.m, how.n, how.k, flat_of(a), *how.a_strides,
-        flat_of(b), *how.b_strides, flat_of(c), how.ldc, accumulate, workspace,
+        flat_of(b), *how.b_strides, flat_of(c), how.ldc, accumulate, how.levels_within(workspace, c.dtype.name),
+        workspace,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from pydtconv._ext import ukr
 from pydtconv.conv.activations import CODES
 from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
+from pydtconv.conv.products import strassen_levels
 from pydtconv.conv.selection import workspace_bytes
 from pydtconv.kernels.base import Call, Kernel, Pass, in_parts, nothing
 from pydtconv.kernels.cpu.activation import bind_unary
@@ -40,7 +41,8 @@ def bind_gemm(
         return nothing
     if a.shape[1] == 0:
         return nothing if accumulate else partial(out.fill, 0)
-    multiply = ext.bind_gemm(a, b, out, 1.0, 1.0 if accumulate else 0.0, workspace)
+    levels = levels_within(workspace, len(a), out.shape[1], a.shape[1], out.dtype.name)
+    multiply = ext.bind_gemm(a, b, out, 1.0, 1.0 if accumulate else 0.0, workspace, None, levels)
 
     def run() -> None:
         status = multiply()
@@ -51,7 +53,19 @@ def bind_gemm(
 
 
 def gemm_bytes(m: int, n: int, k: int, dtype: str) -> int:
-    return int(ext.workspace_bytes(m, n, k, dtype)) if min(m, n, k) > 0 else 0
+    """Of a product, by Strassen's algorithm where it takes that, and without."""
+    if min(m, n, k) < 1:
+        return 0
+    levels = strassen_levels(m, n, k, dtype)
+    return max(int(ext.workspace_bytes(m, n, k, dtype, None, each)) for each in {0, levels})
+
+
+def levels_within(workspace: np.ndarray | None, m: int, n: int, k: int, dtype: str) -> int:
+    """Levels of Strassen's algorithm of a product; 0 where the workspace is that of one without."""
+    levels = strassen_levels(m, n, k, dtype)
+    if not levels or workspace is None:
+        return 0
+    return levels if workspace.nbytes >= ext.workspace_bytes(m, n, k, dtype, None, levels) else 0
 
 
 def bind_weights(
@@ -84,7 +98,8 @@ def _pointwise(m: int, k: int, n: int, dtype: str) -> ConvProblem | None:
 class DenseKernel(Kernel[Dense]):
     """One product for each of y, dx and dw; bias, residual and activation while a block of y is in cache.
 
-    Where `config.set_float32_matmul_precision` allows products of bfloat16 and these are faster, they are taken.
+    Large ones take Strassen's algorithm where a pointwise convolution would (pydtconv/conv/products.py).  Where
+    `config.set_float32_matmul_precision` allows products of bfloat16 and these are faster, they are taken.
     """
 
     def _by_halves(self, m: int, n: int, k: int, dtype: str) -> Bfloat16DenseKernel | None:
@@ -135,7 +150,8 @@ class DenseKernel(Kernel[Dense]):
         if y.size == 0:
             return nothing
         z = rows_of(p.saved["z"]) if "z" in p.saved else None
-        call: Call = ext.bind_dense(x, w, bias, residual, code, params.astype(y.dtype), z, y, p.workspace)
+        levels = levels_within(p.workspace, len(x), y.shape[1], x.shape[1], y.dtype.name)
+        call: Call = ext.bind_dense(x, w, bias, residual, code, params.astype(y.dtype), z, y, p.workspace, levels)
         return call
 
     def recompute(self, p: Pass) -> Call:
