@@ -2,7 +2,7 @@
  *
  * It is CUDA for NVRTC, and C++ for tests without a GPU (host/cuda_on_host.h says how).  Both see
  *   Array<T>            an array in global memory; false where none was given
- *   SHARED(T, name, N)  shared memory
+ *   SHARED(T, name, N)  shared memory, from a multiple of 16 bytes on
  *   KERNEL(name)        behind each kernel: makes it callable from outside
  * Kernels take integers as int64_t and numbers as double, so that a launch needs no types.
  */
@@ -23,7 +23,7 @@ typedef unsigned long long uint64_t;
 #ifndef ON_HOST
 template <typename T>
 using Array = T *; /* results may take the place of what they are made of */
-#define SHARED(T, name, N) __shared__ T name[N]
+#define SHARED(T, name, N) __shared__ __align__(16) T name[N]
 #define KERNEL(name)
 #endif
 
@@ -87,6 +87,27 @@ __device__ __forceinline__ void store(Array<real> y, int64_t at, const pack<W> &
 #endif
 }
 
+/* The same of shared memory; `at` is a multiple of W. */
+template <int W, typename S>
+__device__ __forceinline__ pack<W> load_shared(S &x, int at) {
+#ifdef ON_HOST
+    pack<W> a;
+    x.loaded(at, W, a.v);
+    return a;
+#else
+    return *(const pack<W> *)(x + at);
+#endif
+}
+
+template <int W, typename S>
+__device__ __forceinline__ void store_shared(S &y, int at, const pack<W> &a) {
+#ifdef ON_HOST
+    y.stored(at, W, a.v);
+#else
+    *(pack<W> *)(y + at) = a;
+#endif
+}
+
 /* An array that is written as one that is read. */
 __device__ inline Array<const real> readable(const Array<real> &y) {
 #ifdef ON_HOST
@@ -94,6 +115,13 @@ __device__ inline Array<const real> readable(const Array<real> &y) {
 #else
     return y;
 #endif
+}
+
+template <int W>
+__device__ inline pack<W> zeros() {
+    pack<W> a;
+    for (int e = 0; e < W; e++) a.v[e] = 0;
+    return a;
 }
 
 template <int W>
@@ -105,7 +133,7 @@ __device__ inline void add(pack<W> &sum, const pack<W> &a) {
 template <typename T>
 __device__ inline bool aligned(const Array<T> &x) {
 #ifdef ON_HOST
-    return true;
+    return (uint64_t)x.first % 16 == 0;
 #else
     return (uint64_t)x % 16 == 0;
 #endif

@@ -96,6 +96,22 @@ GLOBAL packs(int64_t n, Array<const real> x, Array<real> y) {
 }
 KERNEL(packs)
 
+/* packs of four, from element n on, through shared memory */
+GLOBAL packs_from(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 260);
+    store_shared<4>(s, 4 * threadIdx.x, load<4>(x, n + 4 * threadIdx.x));
+    __syncthreads();
+    store<4>(y, 4 * (blockDim.x - 1 - threadIdx.x), load_shared<4>(s, 4 * threadIdx.x));
+}
+KERNEL(packs_from)
+
+GLOBAL shared_packs_from(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 260);
+    for (int e = 0; e < 4; e++) s[4 * threadIdx.x + e] = x[threadIdx.x];
+    store<4>(y, 4 * threadIdx.x, load_shared<4>(s, 4 * threadIdx.x + n));
+}
+KERNEL(shared_packs_from)
+
 /* 32 x 32 elements through shared memory with rows of n elements */
 GLOBAL transposed(int64_t n, Array<const real> x, Array<real> y) {
     SHARED(real, s, 32 * 33);
@@ -191,13 +207,18 @@ def test_a_barrier_of_the_warp(library):
         ("both_write", 2, "thread (1, 0, 0): shared memory: race on element 0 with thread 0"),
         ("never_written", 3, "shared memory: element 3 is read before it is written"),
         ("turn", 65, "index 64 is outside of shared memory of 64 elements"),
+        ("packs_from", 1, "index 1: 4 elements are moved at once, and lie at no multiple of their bytes"),
+        ("packs_from", 132, "index 135 is outside of an array of 128 elements"),
+        ("shared_packs_from", 1, "4 elements from 1 on are not within shared memory of 260, or not at a multiple"),
+        ("shared_packs_from", 4, "shared memory: element 4 is read before it is written"),
         ("stuck", 40, "of 64 threads stand at __syncthreads"),
     ],
 )
 def test_what_is_reported(library, kernel, n, message):
-    y = np.zeros(64, "float32")
-    assert message in launch(library, kernel, n, X, y)
-    assert launch(library, "turn", 64, X, y) == "", "the next launch is not disturbed"
+    x, y = (scratch(4 * 128, gpu_counts.ALIGNMENT).view("float32") for _ in range(2))
+    x[:], y[:] = X, 0
+    assert message in launch(library, kernel, n, x, y[:64])
+    assert launch(library, "turn", 64, X, y[:64]) == "", "the next launch is not disturbed"
 
 
 def counts(library, name, n, shape, grid=1, threads=256):
@@ -222,6 +243,13 @@ def test_sectors_of_packs(counting):
     found, x, y = counts(counting, "packs", 515, (515, 515), threads=128)
     np.testing.assert_array_equal(y, x)
     assert (found.loads, found.load_sectors, found.least_load_sectors, found.partial) == (5, 65, 65, 2)
+
+
+def test_packs_in_shared_memory(counting):
+    """A pack is one access of eight lanes a pass."""
+    found, x, y = counts(counting, "packs_from", 0, (256, 256), threads=64)
+    np.testing.assert_array_equal(y.reshape(-1, 4), x.reshape(-1, 4)[::-1])
+    assert (found.shared_accesses, found.shared_passes, found.least_shared_passes) == (4, 16, 16)
 
 
 @pytest.mark.parametrize(("pitch", "passes"), [(33, 1), (32, 32)])

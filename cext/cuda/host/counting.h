@@ -5,6 +5,8 @@
  * memory as its lanes touch; it takes as many passes over shared memory as the busiest of the 32 banks has words for it
  * (a half warp at a time for elements of 8 bytes).  What is least: the same bytes side by side.
  *
+ * `launch_some` has a launch run some of its blocks only, where all are alike.
+ *
  * A block's loads find again what the block has loaded (`fetched`: sectors a block, loads once, stores each time).
  * Not seen: registers, local arrays, instructions on integers, caches between blocks.
  */
@@ -57,8 +59,13 @@ struct counter {
     std::vector<access> accesses;             /* of a block */
     std::unordered_map<uint64_t, long> times; /* by place in the code, thread and kind */
     std::unordered_set<uint64_t> loaded;      /* sectors, by a block */
+    int64_t first = 0, step = 1, block = 0;   /* blocks first, first + step, ... are run */
 
-    void begin() { memset(counts, 0, sizeof counts); }
+    void begin() {
+        memset(counts, 0, sizeof counts);
+        block = 0;
+    }
+    bool skips() { return (block++ - first) % step != 0; }
 
     void note(int thread, kind what, const void *site, uint64_t place, int bytes) {
         const long time = times[(uint64_t)site ^ (uint64_t)thread << 48 ^ (uint64_t)what << 60]++;
@@ -204,6 +211,7 @@ inline on_host::number<float> powf(on_host::number<float> x, on_host::number<flo
 #define SITE __builtin_return_address(0)
 #define COUNTED_CALL __attribute__((noinline))
 #define COUNT_LAUNCH() on_host::counted().begin()
+#define SKIPS_BLOCK() on_host::counted().skips()
 #define COUNT_BLOCK(threads) on_host::counted().end_block(threads)
 #define NOTE(what, site, place, bytes) on_host::note(on_host::what, site, (uint64_t)(place), bytes)
 

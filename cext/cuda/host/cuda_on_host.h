@@ -49,6 +49,7 @@ struct dim3 {
 #define COUNTED_CALL
 #define NOTE(what, site, place, bytes)
 #define COUNT_LAUNCH()
+#define SKIPS_BLOCK() false
 #define COUNT_BLOCK(threads)
 #endif
 
@@ -278,6 +279,7 @@ inline int launch(void (*body)(void *), void *arguments, const unsigned *sizes) 
     for (m.block.z = 0; m.block.z < m.grid.z; m.block.z++)
         for (m.block.y = 0; m.block.y < m.grid.y; m.block.y++)
             for (m.block.x = 0; m.block.x < m.grid.x; m.block.x++) {
+                if (SKIPS_BLOCK()) continue;
                 run_block(m);
                 if (m.failed) return 1;
                 COUNT_BLOCK(m.threads);
@@ -335,14 +337,25 @@ struct Array {
     T *together(int64_t i, int n, on_host::kind what, const void *site) const {
         inside(i + n - 1);
         on_host::note(what, site, (uint64_t)inside(i), n * sizeof(T));
-        return first + i;
+        return aligned(first + i, n);
     }
 #else
     T &operator[](int64_t i) const { return *inside(i); }
     /* n neighbours that are moved at once */
-    const T *loaded(int64_t i, int n) const { return inside(i + n - 1) - (n - 1); }
-    T *stored(int64_t i, int n) const { return inside(i + n - 1) - (n - 1); }
+    const T *loaded(int64_t i, int n) const { return together(i, n); }
+    T *stored(int64_t i, int n) const { return together(i, n); }
+
+    T *together(int64_t i, int n) const {
+        inside(i + n - 1);
+        return aligned(inside(i), n);
+    }
 #endif
+    T *aligned(T *place, int n) const {
+        if ((uint64_t)place % (n * sizeof(T)))
+            on_host::fail("index %lld: %d elements are moved at once, and lie at no multiple of their bytes",
+                          (long long)(place - first), n);
+        return place;
+    }
 
     T *inside(int64_t i) const {
         if (i < 0 || i >= count)
@@ -384,6 +397,29 @@ struct Shared {
     COUNTED_CALL reference operator[](int64_t i) {
         if (i < 0 || i >= N) on_host::fail("index %lld is outside of shared memory of %d elements", (long long)i, N);
         return {this, i, SITE};
+    }
+
+    /* n neighbours that are moved at once, as elements are otherwise */
+    COUNTED_CALL void loaded(int64_t i, int n, T *values) {
+        check(i, n);
+        NOTE(SHARED_LOAD, SITE, i * sizeof(T), n * sizeof(T));
+        const on_host::machine &m = on_host::here();
+        for (int e = 0; e < n; e++) {
+            const word &w = words[i + e];
+            /* read by several warps since it was written, so that one more changes nothing */
+            const bool known = w.warps && w.writer < 0 && w.epoch == m.epoch && w.written && block == m.first_epoch;
+            values[e] = known ? w.value : read(i + e);
+        }
+    }
+    COUNTED_CALL void stored(int64_t i, int n, const T *values) {
+        check(i, n);
+        NOTE(SHARED_STORE, SITE, i * sizeof(T), n * sizeof(T));
+        for (int e = 0; e < n; e++) write(i + e, values[e]);
+    }
+    void check(int64_t i, int n) {
+        if (i < 0 || i + n > N || i % n)
+            on_host::fail("%d elements from %lld on are not within shared memory of %d, or not at a multiple", n,
+                          (long long)i, N);
     }
 
     /* The word, with what is known of accesses since the last barrier. */
@@ -453,6 +489,10 @@ struct Shared {
 extern "C" inline __attribute__((used)) const char *launch_message() { return on_host::here().message; }
 #ifdef COUNTING
 extern "C" inline __attribute__((used)) const int64_t *launch_counts() { return on_host::counted().counts; }
+extern "C" inline __attribute__((used)) void launch_some(int64_t first, int64_t step) {
+    on_host::counted().first = first;
+    on_host::counted().step = step;
+}
 #endif
 
 inline void __syncthreads() {
