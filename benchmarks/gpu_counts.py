@@ -77,8 +77,8 @@ class Roof:
         )
 
 
-#: NVIDIA H100 SXM5 (data sheet; 132 processors at 1.755 GHz)
-H100 = Roof(3.35e12, 67e12, 132, 1.755e9)
+#: NVIDIA H100 SXM5 (data sheet; 132 processors of 128 lanes do these operations at 1.98 GHz)
+H100 = Roof(3.35e12, 67e12, 132, 1.98e9)
 
 
 class CountingHost(Host):

@@ -109,7 +109,8 @@ def convolution(device: Any, peer: Peer, p: ConvProblem, direction: str) -> Row:
     best = min(found, key=found.__getitem__)
     cudnn = peer.seconds_of(_cudnn(peer, p, direction))
     row: Row = {"pass": direction, "algorithm": best, "ms": 1e3 * found[best], "cuDNN ms": 1e3 * cudnn}
-    row |= {"to cuDNN": cudnn / found[best], "im2col ms": 1e3 * found["im2col"] if "im2col" in found else ""}
+    row["to cuDNN"] = cudnn / found[best]
+    row |= {f"{name} ms": 1e3 * found[name] if name in found else "" for name in ("convgemm", "im2col")}
     return row | {"GFLOP": p.flops / 1e9, "workspace MiB": bench.workspace_bytes(p, direction, best) / 2**20}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import math
 import re
 import subprocess
 import tempfile
@@ -132,6 +133,8 @@ def occupancy(figures: Figures, threads: int, architecture: str) -> float:
 
 def threads_of(file: str, kernel: str, dtype: str) -> int:
     """Threads of a block of a kernel."""
+    if found := re.search(r"_(\d+x\d+(?:x\d+)?)$", kernel):  # a tile of convgemm
+        return math.prod(map(int, found[1].split("x")))
     if not file.startswith("fourier"):
         return 256
     points, itemsize = int(kernel.rpartition("_")[2]), np.dtype(dtype).itemsize

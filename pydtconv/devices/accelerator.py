@@ -73,7 +73,8 @@ class Accelerator(Device):
 
     def named_in_times(self, model: str) -> None:
         """Names the device for what is measured on it: its model, and the build of the kernels."""
-        build = sources.digest(*map(sources.text_of, ("convolution", "fourier", "fourier_planes")))
+        files = ("convgemm", "convgemm_weights", "convolution", "fourier", "fourier_planes")
+        build = sources.digest(*map(sources.text_of, files))
         self.model = model
         timings.name_device(self.name, f"{model} | kernels {build}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 NVRTC_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
 HEADERS = (
     *("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h", "fourier.h"),
-    *("column_sums.h", "layout.h", "numbers.h", "random.h"),
+    *("column_sums.h", "convgemm.h", "layout.h", "numbers.h", "random.h"),
 )
 
 

@@ -12,6 +12,7 @@ from pydtconv.conv.problem import ConvProblem
 from pydtconv.devices.accelerator import Accelerator
 from pydtconv.kernels.base import Call
 from pydtconv.kernels.gpu.convolutions import TABLE, candidates
+from pydtconv.kernels.gpu.convolutions.algorithm import Algorithm
 
 #: strategies of an algorithm that are timed
 STRATEGIES = 6
@@ -49,7 +50,7 @@ class DeviceBench(tuning.Bench):
 
         def seconds_of(name: str, turn: int) -> float:
             if not turn:
-                calls[name] = bind(launcher, p, direction, name, arrays, workspace)
+                calls[name] = bind(launcher, p, direction, TABLE[name], arrays, workspace)
                 calls[name]()  # compiles what was not, and fills caches
             return self.on.seconds_of(calls[name])
 
@@ -68,9 +69,11 @@ class DeviceBench(tuning.Bench):
         return made
 
 
-def bind(launcher: Any, p: ConvProblem, direction: str, name: str, arrays: Sequence[Any], workspace: Any) -> Call:
+def bind(
+    launcher: Any, p: ConvProblem, direction: str, algorithm: Algorithm, arrays: Sequence[Any], workspace: Any
+) -> Call:
     """A pass by an algorithm; arrays: x, w and y, or their gradients."""
-    algorithm, (x, w, y) = TABLE[name], arrays
+    x, w, y = arrays
     if direction == "forward":
         return algorithm.forward(launcher, p, x, w, y, workspace, False)
     if direction == "backward_data":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import gpu_counts
+from benchmarks import gpu_convgemm, gpu_counts
+from benchmarks.networks import Case
+from pydtconv.conv import ConvProblem
 
 
 def check(rows, count):
@@ -34,3 +36,16 @@ def test_the_roofline_is_the_longest_of_its_parts():
     assert roof.seconds(none._replace(fetched_sectors=100, operations=31_000)) == 32.0
     assert roof.seconds(none._replace(fetched_sectors=100, operations=33_000)) == 33.0
     assert roof.seconds(none._replace(load_sectors=400, shared_passes=300, exchanges=400)) == 40.0
+
+
+def test_counts_of_a_pass_follow_from_one_block_of_few_channels():
+    """The operations that all blocks have, by hand; whole sectors, no bank conflicts, and little beside arithmetic."""
+    p = ConvProblem(16, 14, 14, 64, 64, (1, 3), padding="same")
+    kernel, counts = gpu_convgemm.counts_of(p, "forward")
+    assert kernel == "convgemm.forward_8x4x4"
+    assert counts.operations == pytest.approx(p.flops, rel=0.03), "a tile of 64 x 32 fits, but for sums of slices"
+    row = gpu_convgemm.row(Case("resnet34", 224, 16), p, "forward", 2)
+    assert (row["sectors_to_requested"], row["passes_to_least"]) == (1.0, 1.0)
+    assert 0.5 < row["share_of_peak"] < 0.9
+    found = gpu_convgemm.shares([row, row | {"pass": "backward_data", "share_of_peak": 0.25}])
+    assert found == {"resnet34": {"forward": pytest.approx(row["share_of_peak"]), "backward_data": 0.25}}

@@ -48,15 +48,15 @@ def bench():
 @pytest.mark.slow
 def test_algorithms_and_strategies_are_timed_and_kept_by_device(cache):
     found = tuning.tune([(P, "forward")], 30.0, bench=bench()).seconds[P, "forward"]
-    assert {family(name) for name in found} == {"im2col", "fft"}
-    assert len(found) == 4
+    assert {family(name) for name in found} == {"convgemm", "im2col", "fft"}
+    assert len(found) == 5
     (entries,) = json.loads(cache.read_text())["builds"].values()
     ((key, kept),) = entries.items()
     assert key.startswith("host on ")
     assert " | kernels " in key
     assert kept == found
     assert conv.algorithms(P, "forward", "host") == sorted(found, key=found.__getitem__) + [
-        name for name in ("im2col", "fft") if name not in found
+        name for name in ("convgemm", "im2col", "fft") if name not in found
     ]
     assert not timings.measured(P, "forward"), "the CPU's choice knows nothing of it"
     written = cache.stat().st_mtime_ns
@@ -66,17 +66,17 @@ def test_algorithms_and_strategies_are_timed_and_kept_by_device(cache):
 
 @pytest.mark.usefixtures("_fast_transforms")
 def test_what_was_the_fastest_is_chosen():
-    assert conv.choose(P, "forward", device="host").algorithm == "im2col"
+    assert conv.choose(P, "forward", device="host").algorithm == "convgemm"
     tuning.tune([(P, direction) for direction in ("forward", "backward_data")], 30.0, bench=bench())
     assert conv.choose(P, "forward", device="host") == conv.choose(P, "backward_data", device="host")
     assert conv.choose(P, "forward", device="host").why == "fastest measured"
     assert conv.choose(P, "forward", "fft", device="host").algorithm == FASTEST
-    assert conv.choose(P, "backward_weights", device="host").algorithm == "im2col"
+    assert conv.choose(P, "backward_weights", device="host").algorithm == "convgemm"
     assert conv.choose(P, "forward", variant="BASE", device="host").algorithm == "im2col"
     assert conv.choose(P, "forward", device="cpu").algorithm not in ("im2col", FASTEST)
     with keras.device("host"):
         assert conv.algorithms(P, "forward")[0] == FASTEST
-        assert conv.explain(P, "forward") == {"im2col": None, "fft": None}
+        assert conv.explain(P, "forward") == dict.fromkeys(("convgemm", "im2col", "fft"))
         nbytes = conv.workspace_bytes(P, "forward", FASTEST)
         config.set_conv_workspace_limit(nbytes - 1)
         try:
@@ -105,12 +105,12 @@ def test_a_plan_takes_it_at_first_use_and_keeps_its_losses(monkeypatch):
             config.set_conv_tuning(0)
 
     want, plan = losses("host", False)
-    assert [*plan.algorithms.values()] == [dict.fromkeys(("forward", "backward_data", "backward_weights"), "im2col")]
+    assert [*plan.algorithms.values()] == [dict.fromkeys(("forward", "backward_data", "backward_weights"), "convgemm")]
     got, plan = losses("host", True)
     (chosen,) = plan.algorithms.values()
     assert {direction: family(name) for direction, name in chosen.items()} == {
         **{"forward": "fft", "backward_weights": "fft"},
-        "backward_data": "im2col",  # which nobody wants, so that it was not timed
+        "backward_data": "convgemm",  # which nobody wants, so that it was not timed
     }
     np.testing.assert_allclose(got, want, rtol=1e-5)
 

@@ -98,9 +98,9 @@ def test_each_strategy_computes_the_plain_sum(problem, device):
     x, w, dy = arrays_of(p)
     for direction in DIRECTIONS:
         want, names = expected(p, direction, x, w, dy), candidates(p, direction, 4)
-        assert "im2col" in names
-        assert {read(name).products for name in names[1:]} == {"gauss", "complex"}
-        for name in names[1:]:
+        assert names[:2] == ["convgemm", "im2col"]
+        assert {read(name).products for name in names[2:]} == {"gauss", "complex"}
+        for name in names[2:]:
             np.testing.assert_allclose(
                 run(p, direction, name, x, w, dy, device=device), want, atol=1e-12 * np.abs(want).max()
             )
@@ -153,7 +153,7 @@ def test_what_passes_cannot_share():
 def test_images_of_one_column_are_refused():
     p = ConvProblem(2, 9, 1, 3, 5, kernel=(3, 1), padding="same")
     assert explain(p, "forward")["fft"] == "expected images of more than one column, got one"
-    assert candidates(p, "forward", 4) == ["im2col"]
+    assert candidates(p, "forward", 4) == ["convgemm", "im2col"]
 
 
 def test_strategies_by_name():
@@ -167,16 +167,16 @@ def test_strategies_by_name():
     with pytest.raises(ValueError, match="a basis of 2x8 points does not hold 3x3 filters"):
         choose(p, "forward", "fft 2x8")
     for name in ("fft 12x12", "fft 8", "fft 8x8 karatsuba", "fft 512x8"):
-        with pytest.raises(ValueError, match="expected one of im2col, fft on a GPU, got"):
+        with pytest.raises(ValueError, match="expected one of convgemm, im2col, fft on a GPU, got"):
             choose(p, "forward", name)
 
 
 def test_what_serves_a_problem():
     p = PROBLEMS["s2_groups"]
-    assert choose(p, "forward", None).algorithm == "im2col"
+    assert choose(p, "forward", None).algorithm == "convgemm"
     with pytest.raises(ValueError, match="'fft' of forward on a GPU: expected strides and dilation of 1, got"):
         choose(p, "forward", "fft")
-    with pytest.raises(ValueError, match="expected one of im2col, fft on a GPU, got 'winograd'"):
+    with pytest.raises(ValueError, match="expected one of convgemm, im2col, fft on a GPU, got 'winograd'"):
         choose(p, "forward", {"forward": "winograd"})
     assert choose(PROBLEMS["3x3_same"], "backward_data", "fft").algorithm.startswith("fft ")
 

@@ -12,6 +12,7 @@ from pydtconv.conv import timings
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.conv.selection import Choice, check_direction, variant_of
 from pydtconv.kernels.gpu.convolutions.algorithm import Algorithm
+from pydtconv.kernels.gpu.convolutions.convgemm import Convgemm
 from pydtconv.kernels.gpu.convolutions.fourier import Fourier
 from pydtconv.kernels.gpu.convolutions.im2col import Im2col
 from pydtconv.kernels.gpu.convolutions.strategies import read
@@ -30,7 +31,7 @@ class Table(dict[str, Algorithm]):
         return isinstance(name, str) and (super().__contains__(name) or read(name) is not None)
 
 
-TABLE = Table({"im2col": Im2col(), "fft": Fourier()})
+TABLE = Table({"convgemm": Convgemm(), "im2col": Im2col(), "fft": Fourier()})
 
 
 def family(name: str) -> str:
@@ -44,13 +45,24 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
     return {name: algorithm.reason(p, direction) for name, algorithm in TABLE.items()}
 
 
+def in_order(p: ConvProblem) -> list[str]:
+    """Names of the table, the default first: convgemm, but im2col where BLAS is expected to be faster.
+
+    That is where tensor cores multiply for it: in TF32, and in float64; and where there are no columns to make.
+    """
+    rounds = p.dtype == "float32" and config.float32_matmul_precision() != "highest"
+    by_blas = rounds or p.dtype == "float64" or p.is_pointwise
+    return sorted(TABLE, key="im2col".__ne__) if by_blas else list(TABLE)
+
+
 def algorithms(p: ConvProblem, direction: str, device: str = "gpu:0", of: str | None = None) -> list[str]:
-    """The algorithms that serve a pass: those measured on the device, the fastest first, then those of the table.
+    """The algorithms that serve a pass: those measured on the device, the fastest first, then those of `in_order`.
 
     of: a name without a strategy, for that one and its strategies alone.  Within the active workspace limit, where one
     is that needs no more.
     """
-    names = [name for name, reason in explain(p, direction).items() if reason is None and of in (None, name)]
+    reasons = explain(p, direction)
+    names = [name for name in in_order(p) if reasons[name] is None and of in (None, name)]
     seconds = timings.measured(p, direction, device)
     found = [name for name in seconds if family(name) in names and TABLE[name].reason(p, direction) is None]
     found = [*sorted(found, key=seconds.__getitem__), *(name for name in names if name not in found)]

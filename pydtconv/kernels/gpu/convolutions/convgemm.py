@@ -1,0 +1,238 @@
+"""CONVGEMM (cext/cuda/convgemm.cu, convgemm_weights.cu): products whose loads into shared memory are the im2col.
+
+Forward and backward_data need no workspace, backward_weights room for the parts of its sums.  Tiles and parts follow
+from the problem alone, so that results have the same bits on every GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pydtconv import dtypes
+from pydtconv.conv.problem import Axis, ConvProblem
+from pydtconv.kernels.base import Call, sequence
+from pydtconv.kernels.gpu.arrays import PACK, in_packs, part, pixel_stride
+from pydtconv.kernels.gpu.convolutions.algorithm import Kept, Work
+
+#: terms of the sums that a block multiplies at a time (convgemm.h)
+DEEP = 8
+#: multiprocessors of the GPU that tiles and parts are chosen for (an H100)
+PROCESSORS = 132
+#: pixels of a part of backward_weights at least, and parts at most
+LEAST_PIXELS, MOST_PARTS = 512, 256
+#: what 32 bits hold with a tile behind it; blocks along the grid's y and z axes
+MOST, MOST_BLOCKS = 2**31 - 2**10, 65535
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Of down * across threads, each with as many rows and columns as two packs have elements; or of slices of these.
+
+    peak: the share of arithmetic in the time that it and shared memory take, by the counts of benchmarks/gpu_counts.py.
+    resident: blocks that registers leave room for.
+    """
+
+    down: int
+    across: int
+    peak: float
+    resident: int
+    slices: int = 1
+
+    @property
+    def threads(self) -> int:
+        return self.down * self.across * self.slices
+
+    @property
+    def name(self) -> str:
+        return f"{self.down}x{self.across}" + (f"x{self.slices}" if self.slices > 1 else "")
+
+    def sizes(self, itemsize: int) -> tuple[int, int]:
+        """Rows and columns."""
+        each = 2 * PACK // itemsize
+        return self.down * each, self.across * each
+
+    def blocks(self, rows: int, columns: int, itemsize: int) -> int:
+        height, width = self.sizes(itemsize)
+        return -(-rows // height) * -(-columns // width)
+
+    def cost(self, rows: int, columns: int, itemsize: int, others: int) -> float:
+        """What a product takes: the products of the busiest multiprocessor, slower where it has few warps.
+
+        Each of its four schedulers wants a warp, and others for the time that memory takes; how many is a guess.
+        """
+        height, width = self.sizes(itemsize)
+        each = -(-self.blocks(rows, columns, itemsize) * others // PROCESSORS)
+        warps = min(each, self.resident) * self.threads / 128
+        return each * height * width / (self.peak * min(1.0, warps) * max(1.0, warps) / (max(1.0, warps) + 0.5))
+
+
+LARGE, MIDDLE, NARROW = Tile(16, 16, 0.89, 2), Tile(16, 8, 0.84, 3), Tile(16, 4, 0.76, 6)
+SMALL, SLICED, SLICED_NARROW = Tile(8, 8, 0.80, 6), Tile(8, 8, 0.78, 1, 4), Tile(8, 4, 0.70, 3, 4)
+#: by pass, of channels that packs divide; FEW: of others
+TILES = {
+    "forward": (LARGE, MIDDLE, NARROW, SLICED, SLICED_NARROW),
+    "backward_data": (LARGE, MIDDLE, NARROW, SLICED, SLICED_NARROW),
+    "backward_weights": (MIDDLE, NARROW, SMALL),
+}
+FEW = (MIDDLE, SMALL)
+
+
+class Side(NamedTuple):
+    """One axis of a product's rows: `axis_size` of convgemm.h, in its order."""
+
+    rows: int
+    extent: int
+    scale: int
+    offset: int
+    step: int
+    taps: int
+    first: int
+    period: int
+    kernel: int
+    results: int
+    start: int
+    stride: int
+
+
+def _forward_side(a: Axis) -> Side:
+    return Side(a.out, a.extent, a.stride, -a.before, a.dilation, a.kernel, 0, 1, a.kernel, a.out, 0, 1)
+
+
+def residues(a: Axis) -> list[Side]:
+    """The pixels of an axis of dx by their residues to the stride, each with the taps of dy that reach it."""
+    found, period = [], a.stride // math.gcd(a.stride, a.dilation)
+    for residue in range(min(a.stride, a.extent)):
+        taps = [tap for tap in range(min(period, a.kernel)) if (residue + a.before - tap * a.dilation) % a.stride == 0]
+        first = taps[0] if taps else 0
+        count = -(-(a.kernel - first) // period) if taps else 0
+        offset = (residue + a.before - first * a.dilation) // a.stride
+        rows = -(-(a.extent - residue) // a.stride)
+        step = -(period * a.dilation // a.stride)
+        found.append(Side(rows, a.out, 1, offset, step, count, first, period, a.kernel, a.extent, residue, a.stride))
+    return found
+
+
+class Plan(NamedTuple):
+    """How a pass is cut: its tile, whether channels are loaded in packs, and parts of so many pixels."""
+
+    tile: Tile
+    wide: bool
+    parts: int = 1
+    pixels: int = 0
+
+
+@lru_cache(maxsize=4096)
+def plan_of(p: ConvProblem, direction: str, wide: bool) -> Plan:
+    """wide: whether channels are to be loaded in packs; they are only where packs divide them."""
+    itemsize, inputs, outputs = dtypes.itemsize(p.dtype), p.ci // p.groups, p.co // p.groups
+    pack = PACK // itemsize
+    wide = wide and outputs % pack == 0 and (direction == "backward_data" or inputs % pack == 0)
+    tiles = TILES[direction] if wide else FEW
+    if direction == "backward_weights":
+        rows, pixels = math.prod(p.kernel) * inputs, p.n * math.prod(p.out)
+        tile = min(tiles, key=lambda each: _padded(each, rows, outputs, itemsize) / each.peak)
+        blocks = tile.blocks(rows, outputs, itemsize) * p.groups
+        wanted = -(-PROCESSORS * tile.resident // blocks)
+        parts = max(1, min(wanted, MOST_PARTS, pixels // LEAST_PIXELS))
+        each = -(-pixels // parts // DEEP) * DEEP
+        return Plan(tile, wide, -(-pixels // each), each)
+    if direction == "forward":
+        rows, columns, others = p.n * math.prod(p.out), outputs, p.groups
+    else:
+        rows, columns = p.n * math.prod(-(-a.extent // a.stride) for a in p.axes), inputs
+        others = p.groups * math.prod(min(a.stride, a.extent) for a in p.axes)
+    return Plan(min(tiles, key=lambda each: each.cost(rows, columns, itemsize, others)), wide)
+
+
+def _padded(tile: Tile, rows: int, columns: int, itemsize: int) -> int:
+    """Products of a product whose tiles are full."""
+    return tile.blocks(rows, columns, itemsize) * math.prod(tile.sizes(itemsize))
+
+
+def sizes_of(p: ConvProblem, sides: Sequence[Sequence[Side]], inputs: int, outputs: int) -> list[list[int]]:
+    """What a launch is told of each choice of sides (depth, height, width)."""
+    each = product(*sides)
+    return [[p.n, inputs // p.groups, outputs // p.groups, *(n for side in one for n in side)] for one in each]
+
+
+class Convgemm:
+    """Serves every problem whose coordinates fit 31 bits; one launch for all groups."""
+
+    def plan(self, p: ConvProblem, direction: str, wide: bool) -> Plan:
+        return plan_of(p, direction, wide)
+
+    def reason(self, p: ConvProblem, direction: str) -> str | None:
+        pixels = p.n * max(math.prod(p.spatial), math.prod(p.out))
+        terms = math.prod(p.kernel) * max(p.ci, p.co)
+        residues = math.prod(min(a.stride, a.extent) for a in p.axes)
+        if max(pixels, terms) > MOST:
+            return f"expected at most {MOST} pixels and taps with their channels, got {pixels} and {terms}"
+        if any(a.extent + a.before + a.after + a.kernel * a.dilation >= 1 << 30 for a in p.axes):
+            return f"expected fewer than 2^30 pixels along an axis with its padding, got {p.spatial} and {p.padding}"
+        if p.groups > MOST_BLOCKS or residues > MOST_BLOCKS:
+            return f"expected at most {MOST_BLOCKS} groups, and pixels between outputs, got {p.groups} and {residues}"
+        return None
+
+    def others(self, p: ConvProblem, direction: str, count: int) -> list[str]:
+        return []
+
+    def work(self, p: ConvProblem, direction: str) -> Work:
+        """What is there is moved once; tiles that are not full multiply zeros."""
+        images = math.prod(p.x_shape) + math.prod(p.y_shape) + math.prod(p.w_shape)
+        nbytes = dtypes.itemsize(p.dtype) * images + 2 * self.workspace(p, direction)
+        return Work(p.flops / self.plan(p, direction, True).tile.peak, float(nbytes))
+
+    def workspace(self, p: ConvProblem, direction: str, kept: Collection[str] = ()) -> int:
+        """The partial sums of backward_weights, by the tile that has the most parts."""
+        if direction != "backward_weights":
+            return 0
+        parts = max(self.plan(p, direction, wide).parts for wide in (False, True))
+        return 0 if parts == 1 else parts * math.prod(p.w_shape) * dtypes.itemsize(p.dtype)
+
+    def forward(
+        self, launcher: Any, p: ConvProblem, x: Any, w: Any, y: Any, workspace: Any, adds: bool, kept: Kept = None
+    ) -> Call:
+        return self._gather(launcher, p, "forward", [[_forward_side(a)] for a in p.axes], x, w, y, adds)
+
+    def backward_data(
+        self, launcher: Any, p: ConvProblem, dy: Any, w: Any, dx: Any, workspace: Any, adds: bool, kept: Kept = None
+    ) -> Call:
+        return self._gather(launcher, p, "backward_data", [residues(a) for a in p.axes], dy, w, dx, adds)
+
+    def _gather(
+        self, launcher: Any, p: ConvProblem, direction: str, sides: list[list[Side]], x: Any, w: Any, y: Any, adds: bool
+    ) -> Call:
+        """y (+)= the pass of x, or of dy."""
+        plan, itemsize = self.plan(p, direction, in_packs(x, w)), y.itemsize
+        sizes = sizes_of(p, sides, x.shape[-1], y.shape[-1])
+        columns, rows = y.shape[-1] // p.groups, p.n * math.prod(max(side.rows for side in axis) for axis in sides)
+        packs = columns * itemsize % PACK == 0 and in_packs(y)
+        grid = plan.tile.blocks(rows, columns, itemsize), p.groups, len(sizes)
+        name = f"convgemm.{direction}_{'' if plan.wide else 'few_'}{plan.tile.name}"
+        arguments = (packs, x, pixel_stride(x), w, p.co, adds, y, pixel_stride(y))
+        return launcher.launch(name, y.dtype, grid, plan.tile.threads, launcher.constant(sizes, np.int64), *arguments)
+
+    def backward_weights(
+        self, launcher: Any, p: ConvProblem, x: Any, dy: Any, dw: Any, workspace: Any, kept: Kept = None
+    ) -> Call:
+        plan, count = self.plan(p, "backward_weights", in_packs(x, dy)), math.prod(p.w_shape)
+        columns, rows = p.co // p.groups, count // p.co
+        (sizes,) = sizes_of(p, [[_forward_side(a)] for a in p.axes], p.ci, p.co)
+        target = dw if plan.parts == 1 else part(workspace, 0, (plan.parts, count), dw.dtype, dw.itemsize)
+        packs = columns * dw.itemsize % PACK == 0 and in_packs(target)
+        grid = plan.tile.blocks(rows, columns, dw.itemsize), p.groups, plan.parts
+        name = f"convgemm_weights.backward_weights_{'' if plan.wide else 'few_'}{plan.tile.name}"
+        arguments = (packs, plan.pixels, x, pixel_stride(x), dy, pixel_stride(dy), target, p.co)
+        calls = [
+            launcher.launch(name, dw.dtype, grid, plan.tile.threads, launcher.constant(sizes, np.int64), *arguments)
+        ]
+        if plan.parts > 1:
+            calls.append(launcher.each("convgemm_weights.sum", dw.dtype, count, plan.parts, count, target, dw))
+        return sequence(calls)

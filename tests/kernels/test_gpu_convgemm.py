@@ -1,0 +1,206 @@
+"""CONVGEMM for GPUs: each tile, and problems drawn at random, beside the CPU's plain sums in double.
+
+The device "host" reports what is read or written outside of arrays, packs that are not aligned, and races.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import pydtconv as keras
+from pydtconv import config, conv, devices
+from pydtconv.conv import ConvProblem
+from pydtconv.kernels.gpu.convolutions import choose
+from pydtconv.kernels.gpu.convolutions.convgemm import FEW, TILES, Convgemm, Plan, plan_of, residues
+from tests.devices.accelerators import back, on_each, there
+
+DIRECTIONS = ("forward", "backward_data", "backward_weights")
+WITHIN = {"float32": 3e-6, "float64": 1e-13}
+KINDS = [(direction, wide) for direction in DIRECTIONS for wide in (True, False)]
+
+
+class Planned(Convgemm):
+    """By a plan of its own."""
+
+    def __init__(self, plan):
+        self._plan = plan
+
+    def plan(self, p, direction, wide):
+        return self._plan
+
+
+def arrays_of(p, rng):
+    return [rng.normal(size=shape).astype(p.dtype) for shape in (p.x_shape, p.w_shape, p.y_shape)]
+
+
+def run(algorithm, p, direction, arrays, device="host", adds=False, cut=0):
+    """A pass; adds: to ones; cut: channels behind those of the images, which are slices."""
+    launcher, nbytes = devices.get(device).launcher(), algorithm.workspace(p, direction)
+    x, w, dy = (_sliced(device, array, cut if i != 1 else 0) for i, array in enumerate(arrays))
+    shape = {"forward": p.y_shape, "backward_data": p.x_shape, "backward_weights": p.w_shape}[direction]
+    made = np.full(shape, 1 if adds else np.nan, p.dtype)
+    out = _sliced(device, made, 0 if direction == "backward_weights" else cut)
+    workspace = there(device, np.full(nbytes, 0xFF, np.uint8))
+    if direction == "backward_weights":
+        algorithm.backward_weights(launcher, p, x, dy, out, workspace)()
+    else:
+        operands = (x, w) if direction == "forward" else (dy, w)
+        getattr(algorithm, direction)(launcher, p, *operands, out, workspace, adds)()
+    return back(device, out)
+
+
+def _sliced(device, array, cut):
+    whole = np.full((*array.shape[:-1], array.shape[-1] + cut), np.nan, array.dtype)
+    whole[..., : array.shape[-1]] = array
+    return there(device, whole)[..., : array.shape[-1]]
+
+
+def expected(p, direction, arrays):
+    p = ConvProblem.of(p.x_shape, p.w_shape, p.strides, p.padding, p.dilation, p.groups, "float64")
+    x, w, dy = (array.astype("float64") for array in arrays)
+    operands = {"forward": (x, w), "backward_data": (dy, w), "backward_weights": (x, dy)}[direction]
+    name = "depthwise" if p.groups == p.ci > 1 else "direct"
+    return getattr(conv, direction)(p, *operands, algorithm=name)
+
+
+def check(got, want, dtype):
+    np.testing.assert_allclose(got, want, rtol=0, atol=WITHIN[dtype] * max(np.abs(want).max(), 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("direction", "wide"), KINDS)
+@on_each
+def test_each_tile_and_its_edges(direction, wide, dtype, device):
+    """Rows and columns of one tile and a little more, sums that end within a step, of few steps and of parts; tiles
+    without slices add terms in one order, so that they have the same bits."""
+    rng, bits = np.random.default_rng(2), []
+    for tile in TILES[direction] if wide else FEW:
+        height, width = tile.sizes(np.dtype(dtype).itemsize)
+        more = 4 if wide else 1
+        if direction == "backward_weights":
+            ci, co, extents = -(-height // 12) * 4 + 4, width + more, (5, 7)
+        else:
+            ci, co, extents = 12, width + more, (3, (height + 3) // 3)
+        if direction == "backward_data":
+            ci, co = co, ci
+        if not wide:
+            ci += 1 - ci % 2
+        p = ConvProblem(1, *extents, ci, co, (1, 3), padding="same", dtype=dtype)
+        arrays = arrays_of(p, rng)
+        parts, pixels = (3, 16) if direction == "backward_weights" else (1, 0)
+        got = run(Planned(Plan(tile, wide, parts, pixels)), p, direction, arrays, device)
+        want = expected(p, direction, arrays)
+        check(got, want, dtype)
+        if tile.slices == 1:
+            other = Plan(FEW[-1], False, parts, pixels)
+            bits.append((got, run(Planned(other), p, direction, arrays, device)))
+    for got, plain in bits:
+        np.testing.assert_array_equal(got, plain)
+
+
+def draw(rng):
+    """A problem of one to three axes: strides, dilation, padding by side, groups, few channels."""
+    rank, groups = int(rng.integers(1, 4)), int(rng.choice([1, 1, 2, 3]))
+    ci, co = (groups * int(rng.choice(counts)) for counts in ([1, 3, 4, 8, 20], [1, 4, 7, 20, 36]))
+    kernel, strides, dilation = (tuple(map(int, rng.integers(1, most, rank))) for most in (5, 4, 4))
+    padding = tuple((int(first), int(last)) for first, last in rng.integers(0, 4, (rank, 2)))
+    extents = map(int, rng.integers(1, {1: 150, 2: 14, 3: 7}[rank], rank))
+    dtype, images = str(rng.choice(["float32", "float64"])), int(rng.integers(1, 4))
+    x, w = (images, *extents, ci), (*kernel, ci // groups, co)
+    try:
+        return ConvProblem.of(x, w, strides, padding, dilation, groups, dtype)
+    except ValueError:  # no output
+        return draw(rng)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@on_each
+def test_random_problems(seed, device):
+    rng = np.random.default_rng(seed)
+    for number in range(6):
+        p = draw(rng)
+        arrays = arrays_of(p, rng)
+        for direction in DIRECTIONS:
+            adds = direction != "backward_weights" and number % 2 == 1
+            got = run(Convgemm(), p, direction, arrays, device, adds, cut=(0, 1, 4)[number % 3])
+            check(got - adds, expected(p, direction, arrays), p.dtype)
+
+
+def test_what_overflows_is_not_multiplied():
+    """Padding and the ends of sums are zeros in both operands: infinities elsewhere stay where they are."""
+    p = ConvProblem(1, 5, 5, 3, 4, (3, 3), padding="same")
+    x, w, dy = arrays_of(p, np.random.default_rng(0))
+    x[0, 0, 0], w[..., 2], dy[0, 4, 4, 1] = np.inf, np.inf, np.inf
+    for direction in DIRECTIONS:
+        got, want = run(Convgemm(), p, direction, (x, w, dy)), expected(p, direction, (x, w, dy))
+        np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+
+
+@pytest.mark.parametrize("sizes", [(9, 3, 2, 1, 1), (10, 5, 3, 2, 4), (7, 2, 3, 3, 0), (4, 1, 5, 1, 0)])
+def test_residues_have_the_taps_that_reach_them(sizes):
+    extent, kernel, stride, dilation, before = sizes
+    axis, found = ConvProblem.of((1, extent, 1), (kernel, 1, 1), stride, ((before, 4),), dilation).axes[-1], set()
+    for side in residues(axis):
+        for row in range(side.rows):
+            pixel = side.start + row * side.stride
+            outs = [row + side.offset + i * side.step for i in range(side.taps)]
+            found |= {(pixel, out, side.first + i * side.period) for i, out in enumerate(outs) if 0 <= out < axis.out}
+    reached = {(o * stride - before + t * dilation, o, t) for o in range(axis.out) for t in range(kernel)}
+    assert found == {each for each in reached if 0 <= each[0] < extent}
+    assert sum(side.rows for side in residues(axis)) == extent
+
+
+def test_when_it_is_the_default():
+    def first(direction="forward", **given):
+        return choose(ConvProblem(**{"n": 2, "ih": 9, "iw": 9, "ci": 8, "co": 8, "kernel": 3} | given), direction, None)
+
+    assert {first(direction).algorithm for direction in DIRECTIONS} == {"convgemm"}
+    assert first(ci=3, co=5, strides=2).algorithm == "convgemm"
+    assert first(kernel=1).algorithm == first(dtype="float64").algorithm == "im2col"
+    config.set_float32_matmul_precision("high")
+    try:
+        assert first().algorithm == "im2col"
+    finally:
+        config.set_float32_matmul_precision("highest")
+    config.set_conv_workspace_limit(0)
+    try:
+        assert first(dtype="float64").algorithm == "convgemm"
+    finally:
+        config.set_conv_workspace_limit(None)
+
+
+def test_memory_is_that_of_partial_sums():
+    p = ConvProblem(16, 56, 56, 64, 64, (3, 3), padding="same")
+    need = {direction: Convgemm().workspace(p, direction) for direction in DIRECTIONS}
+    assert need["forward"] == need["backward_data"] == 0
+    parts = {plan_of(p, "backward_weights", wide).parts for wide in (True, False)}
+    assert need["backward_weights"] == max(parts) * 4 * math.prod(p.w_shape) > 0
+    by_im2col = conv.workspace_bytes(p, "backward_weights", "im2col", "host")
+    assert need["backward_weights"] < by_im2col / 5
+    small = ConvProblem(2, 8, 8, 64, 64, (3, 3), padding="same")
+    assert Convgemm().workspace(small, "backward_weights") == 0
+
+
+def test_what_does_not_fit_is_refused_by_name():
+    p = ConvProblem(2, 40000, 40000, 1, 1, (3, 3))
+    with pytest.raises(ValueError, match="'convgemm' of forward on a GPU: expected at most 2147482624 pixels"):
+        choose(p, "forward", "convgemm")
+    assert choose(p, "forward", None).algorithm == "im2col"
+
+
+def test_a_plan_has_no_columns():
+    def peak(algorithm):
+        convolution = keras.layers.Conv2D(16, 3, padding="same", algorithm=algorithm)
+        model = keras.Sequential([keras.Input((16, 16, 16)), convolution, keras.layers.Flatten()])
+        model.compile("sgd", "mse")
+        with keras.device("host"):
+            plan = model.plan(batch_size=8)
+        (names,) = plan.algorithms.values()
+        return set(names.values()), plan.peak_bytes
+
+    (names, without), (_, by_im2col) = peak(None), peak("im2col")
+    assert names == {"convgemm"}
+    assert by_im2col - without > 7 * 16 * 16 * 16 * 9 * 4, "columns of most of the batch"
