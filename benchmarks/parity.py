@@ -108,6 +108,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.02, help="learning rate at the start (default: 0.02)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--keep", type=Path, help="a JSON file of runs that are done")
+    parser.add_argument("--name", default="parity", help="of the files in benchmarks/results/ (default: parity)")
     return parser.parse_args(words)
 
 
@@ -128,8 +129,8 @@ def main(words: Sequence[str] | None = None) -> None:
                     for epoch, (loss, accuracy) in enumerate(zip(found["loss"], found["accuracy %"], strict=True), 1):
                         rows.append({**common, "epoch": epoch, "loss": loss, "accuracy %": accuracy, **origin})
                     print(*(f"{key}: {report.cell(value)}" for key, value in rows[-1].items()), sep=", ", flush=True)
-                    report.write_csv("parity", rows)
-    plot(rows, "parity")
+                    report.write_csv(options.name, rows)
+    plot(rows, options.name)
     report.print_table("after the last epoch, over seeds", summary(rows))
 
 

@@ -46,13 +46,13 @@ def test_sides_train_from_the_same_weights_on_the_same_images(monkeypatch, tmp_p
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     monkeypatch.setattr(parity, "cifar10", lambda samples: (images(64), images(20)))
     words = ["--networks", "resnet20", "--peer", "torch", "--peer", "keras-torch", "--peer-python", sys.executable]
-    parity.main([*words, "--epochs", "2", "--seeds", "1", "--batch", "16", "--threads", "1"])
-    rows = report.read_csv("parity")
+    parity.main([*words, "--epochs", "2", "--seeds", "1", "--batch", "16", "--threads", "1", "--name", "other"])
+    rows = report.read_csv("other")
     assert [(row["side"], row["epoch"]) for row in rows] == [
         (side, epoch) for side in ("pydtconv", "PyTorch", "Keras on PyTorch") for epoch in (1, 2)
     ]
     for epoch in (0, 1):
         losses = [row["loss"] for row in rows[epoch::2]]
         assert losses == pytest.approx([losses[0]] * 3, rel=5e-3)
-    assert (tmp_path / "parity.png").exists()
+    assert (tmp_path / "other.png").exists()
     assert "after the last epoch, over seeds" in capsys.readouterr().out
