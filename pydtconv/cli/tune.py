@@ -8,6 +8,11 @@ that is set.  The results are kept in the folder that PYDTCONV_CACHE names (defa
 the variant is AUTO.  `pydtconv train --tune` does the same for what it needs, before it begins.  With --offload FOLDER
 the disk of that folder is timed, too, for plans that offload to it.
 
+  pydtconv tune --model resnet20 --all-bases
+
+times convolutions in the Fourier domain with each number of points from a padded image's n to the next power of two, as
+fbfft's authors do; without it, with the four bases that the cost model puts first.
+
   pydtconv tune --model resnet20 --device gpu
 
 times those of a GPU: im2col, and several strategies of convolution in the Fourier domain.
@@ -45,6 +50,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--offload", metavar="FOLDER", help="also time the disk of this folder")
     parser.add_argument("--calibrate", action="store_true", help="fit the cost model to this machine; needs no --model")
     parser.add_argument("--again", action="store_true", help="also time what has been timed before")
+    parser.add_argument("--all-bases", action="store_true", help="also time fft with all bases that hold an image")
 
 
 def run(args: Any) -> int:
@@ -64,6 +70,10 @@ def run(args: Any) -> int:
     networks.limit_workspace(args)
     networks.use_device(args)
     bench = bench_of(devices.get(config.device()))
+    if args.all_bases:
+        if bench.device != tuning.Bench.device:
+            raise CommandError(f"--all-bases: expected --device cpu, got {bench.device}, which has strategies instead")
+        bench = tuning.Bench(all_bases=True)
     try:
         if args.threads is not None:
             config.set_num_threads(args.threads)
@@ -93,7 +103,7 @@ def _calibrate(args: Any) -> int:
     if args.model is not None:
         raise CommandError(f"--calibrate: expected no --model, which it does not look at; got {args.model}")
     shape = ("image_size", "channels", "classes", "batch_size")
-    others = ("device", "workspace_limit", "matmul_precision", "seconds", "offload", "again")
+    others = ("device", "workspace_limit", "matmul_precision", "seconds", "offload", "again", "all_bases")
     networks.refuse(args, (*shape, *others), "with --calibrate, which is of this machine's products")
     names = calibrated.DTYPES if args.dtype is None else (args.dtype.removeprefix("mixed_"),)
     if names[0] not in calibrated.DTYPES:

@@ -62,3 +62,22 @@ def ranking(p: ConvProblem, direction: str, near: float = NEAR, family: str = "f
     found = {basis: seconds(p, direction, basis, family) for basis in sizes}
     kept = [basis for basis, value in found.items() if 0 < value <= bound]
     return sorted(kept, key=lambda basis: found[basis])
+
+
+def interpolated(p: ConvProblem) -> list[Basis]:
+    """The bases that fbfft's authors try: an axis of n points, padding included, by n to 2^ceil(log2 n), one tile.
+
+    N. Vasilache et al., "Fast Convolutional Nets With fbfft", ICLR 2015, section 3.4.  Axes of the same length are
+    interpolated alike, as there.  None has more than MOST points.
+    """
+    high, wide = (
+        [n for n in range(points, (1 << (points - 1).bit_length()) + 1) if is_length(n) or n == points == 1]
+        for points in (extent + sum(sides) for extent, sides in zip((p.ih, p.iw), _sides(p), strict=True))
+    )
+    return list(zip(high, wide, strict=True)) if high == wide else [(a, b) for a in high for b in wide]
+
+
+def _sides(p: ConvProblem) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The padding of rows and of columns."""
+    *others, last = p.padding
+    return (others[-1] if others else (0, 0)), last

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pydtconv import dtypes
-from pydtconv.conv import matmul_precision, timings
-from pydtconv.conv.algorithms import TABLE
+from pydtconv.conv import bases, matmul_precision, timings
+from pydtconv.conv.algorithms import TABLE, Algorithm
 from pydtconv.conv.bound_passes import bind, run, scratch
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import ranking, workspace_bytes
@@ -32,14 +32,27 @@ Progress = Callable[[int, int, Task], None]
 
 
 class Bench:
-    """What passes are timed on: this CPU, with the threads now set.  device: its name in the kept times."""
+    """What passes are timed on: this CPU, with the threads now set.
+
+    device: its name in the kept times.  all_bases: also those that fbfft's authors try (`bases.interpolated`).
+    """
 
     device = "cpu"
+
+    def __init__(self, all_bases: bool = False) -> None:
+        self.all_bases = all_bases
 
     def names(self, p: ConvProblem, direction: str) -> list[str]:
         """The algorithms of a pass, the one with the least expected time first, and some of their bases."""
         names = list(_ranking(p, direction))
-        return names + [row.name for name in names for row in TABLE[name].others(p, direction, OTHER_BASES)]
+        return [*dict.fromkeys(names + [row.name for name in names for row in self._others(name, p, direction)])]
+
+    def _others(self, name: str, p: ConvProblem, direction: str) -> list[Algorithm]:
+        """An algorithm with other bases."""
+        row = TABLE[name]
+        tried = bases.interpolated(p) if self.all_bases and row.has_basis else []
+        further = [row.with_basis(basis) for basis in tried if bases.seconds(p, direction, basis, row.family) > 0]
+        return row.others(p, direction, OTHER_BASES) + further
 
     def seconds(self, p: ConvProblem, direction: str, name: str) -> float:
         """By a cost model; only ratios count."""

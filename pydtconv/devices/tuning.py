@@ -25,6 +25,7 @@ class DeviceBench(tuning.Bench):
     """
 
     def __init__(self, device: Accelerator) -> None:
+        super().__init__()
         self.on = device
         self.device = device.name
 

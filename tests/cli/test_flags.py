@@ -115,7 +115,7 @@ FLAGS = {
         "--model": ["resnet20"], **PRECISE, **SHAPE, "--image-size": ["32"], "--batch-size": ["2"], "--threads": ["1"],
         "--seconds": ["2"],
         "--workspace-limit": ["0"], "--offload": ["there"], "--calibrate": (["--calibrate"], "expected no --model"),
-        "--again": [],
+        "--again": [], "--all-bases": [],
     },
 }  # fmt: skip
 for _command in ("simulate", "tune"):
@@ -159,6 +159,8 @@ def described(value):
         return [described(each) for each in value]
     if isinstance(value, argparse.Namespace):
         return repr(value.steps)
+    if isinstance(value, tuning.Bench):
+        return repr((value.device, value.all_bases))
     if isinstance(value, PyDataset):
         return repr((type(value).__name__, len(value)))
     plain = isinstance(value, (int, float, str, type(None), ConvProblem))
@@ -277,6 +279,7 @@ def test_a_flag_changes_something_or_is_refused(command, seen):
     ("argv", "flag"),
     [
         (["tune", "--calibrate", "--again"], "--again"),
+        (["tune", "--calibrate", "--all-bases"], "--all-bases"),
         (["tune", "--calibrate", "--batch-size", "2"], "--batch-size"),
         (["tune", "--calibrate", "--image-size", "8"], "--image-size"),
         (["simulate", "--profile", "step.json", "--threads", "2"], "--threads"),
@@ -353,7 +356,7 @@ PARSED = {
 }  # fmt: skip
 SWITCHES = {
     "--augment", "--randaugment", "--skip-bad-files", "--no-distribution", "--blocking", "--no-shared-memory",
-    "--check-gradients", "--calibrate", "--again", "--neighbour", "--quick", "-m", "--debug-nan",
+    "--check-gradients", "--calibrate", "--again", "--all-bases", "--neighbour", "--quick", "-m", "--debug-nan",
 }  # fmt: skip
 
 

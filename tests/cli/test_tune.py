@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pydtconv import config
 from pydtconv.applications import build
 from pydtconv.cli import main
 from pydtconv.conv import timings, tuning
@@ -74,3 +75,16 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys):
 def test_what_time_did_not_suffice_for_is_told(capsys):
     assert main([*WORDS, "--seconds", "1e-9"]) == 0
     assert "time was over before" in capsys.readouterr().out
+
+
+def test_all_bases_are_timed_where_asked(cache, monkeypatch, capsys):
+    assert main([*WORDS, "--all-bases"]) == 0
+    (entries,) = json.loads(cache.read_text())["builds"].values()
+    timed = [set(seconds) for key, seconds in entries.items() if "12" in key]
+    assert timed
+    assert all({f"fft {n}x{n}" for n in (12, 14, 15, 16)} <= names for names in timed if "fft 12x12" in names)
+    assert any("fft 16x16" in names for names in timed)
+    monkeypatch.setattr(config, "set_device", lambda name: None)
+    monkeypatch.setattr(config, "device", lambda: "host")
+    assert main(["tune", "--model", "mnistconvnet", "--device", "host", "--all-bases"]) == 2
+    assert "--all-bases: expected --device cpu, got host" in capsys.readouterr().err
