@@ -9,11 +9,14 @@
  * the same taps form a class (dtconv_axis_class), and any of them make a tile of the micro-kernel, so borders cost
  * only the taps that they have.  Where channels and taps of a row lie side by side, they are one run.
  *
+ * Where few channels are written, vectors lie along what is summed instead (direct_dots.c).
+ *
  * Filters are packed once per call into panels of NR channels; a block of panels stays in L2 while the pixels of a
  * chunk pass by, tile after tile, and each tile meets all panels of the block while its pixels are in L1.  A unit of
  * work is a chunk (planes, or rows of a plane; see direct_view) and a block.  Results do not depend on how the work is
  * cut; what is gathered on request (gather.h) is merged from the parts of the chunks.
  */
+#include "direct_dots.h"
 #include "direct_pass.h"
 #include "normalize.h"
 
@@ -126,7 +129,11 @@ void DT(direct_run_class)(const DT(direct_pass) * s, int64_t group, int64_t firs
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t j = panel * DIRECT_NR, n = MIN(DIRECT_NR, s->cw - j);
             look_ahead(&a, &t->tile, lines);
-            DT(direct_run_tile)(&t->tile, t->count, n, dtconv_direct_panel(s, group, panel), bias ? bias + j : NULL, j);
+            if (s->dots)
+                DT(direct_run_dots)(&t->tile, t->count, n, s->filters, s->depth, bias);
+            else
+                DT(direct_run_tile)(&t->tile, t->count, n, dtconv_direct_panel(s, group, panel), bias ? bias + j : NULL,
+                                    j);
             if (activation != DTCONV_LINEAR && activation != DTCONV_RELU) activate(s, &t->tile, t->count, j, n);
             if (own->sums) gather(s, t, group, j, n, j - first * DIRECT_NR, own);
         }

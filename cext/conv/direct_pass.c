@@ -1,5 +1,7 @@
 /* See direct_pass.h. */
+#include "direct_dots.h"
 #include "direct_pass.h"
+#include "few_filters_weights.h"
 
 enum {
     BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
@@ -33,6 +35,17 @@ static void cut(DT(direct_pass) * s) {
     s->chunks = s->n * dtconv_ceil_div(s->d.written, s->planes) * dtconv_ceil_div(s->h.written, s->rows);
 }
 
+/* Whether few channels are written, so that it takes fewer multiplications of vectors to sum along what is read, and
+ * the sums of the vectors' numbers.  It follows from the filters alone: so does the order of the sums. */
+static int has_dots(const DT(direct_pass) * s, const dtconv_conv *p) {
+    enum { LAST_SUMS = 6 };
+    if (s->groups > 1 || s->cw > DIRECT_DOTS) return 0;
+    const int in_row = p->dil_w == 1 && (!s->turned || p->sw == 1);
+    const int64_t lines = p->kd * p->kh * (in_row ? 1 : p->kw), run = (in_row ? p->kw : 1) * s->cr;
+    const int64_t along = (lines * dtconv_ceil_div(run, V) + LAST_SUMS) * s->cw;
+    return 5 * along < 4 * s->depth * dtconv_ceil_div(s->cw, V);
+}
+
 DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data) {
     const dtconv_conv view = DT(direct_view)(problem), *p = &view;
     DT(direct_pass) s = {.n = p->n, .groups = p->groups, .turned = backward_data, .threads = dtconv_threads_of(p)};
@@ -44,6 +57,7 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data
     s.ldr = backward_data ? p->ldy : p->ldx, s.ldw = backward_data ? p->ldx : p->ldy;
     s.depth = dtconv_taps(p) * s.cr;
     s.panels = dtconv_ceil_div(s.cw, DIRECT_NR);
+    s.dots = has_dots(&s, p);
     cut(&s);
     s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)dtconv_taps(p) * sizeof(dtconv_segment));
@@ -54,12 +68,36 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data
     return s;
 }
 
+int DT(direct_is_along_taps)(const dtconv_conv *p, int pass) {
+    return pass == 2 ? DT(has_few_filters)(p) : DT(direct_prepare)(p, pass).dots;
+}
+
 size_t DT(direct_bytes)(const DT(direct_pass) * s) {
     return 64 + s->packed + s->parts + (size_t)s->threads * (s->segments + s->copied + s->beside + s->sums);
 }
 
+/* Row j of filters: w of channel j that is written, (tap, channel that is read). */
+static void pack_dots(const DT(direct_pass) * s) {
+    const int64_t taps = s->d.taps * s->h.taps * s->w.taps;
+#pragma omp for schedule(static)
+    for (int64_t tap = 0; tap < taps; tap++) {
+        const real *w = s->args->w + (s->turned ? taps - 1 - tap : tap) * s->cr * s->cw;
+        for (int64_t j = 0; j < s->cw; j++) {
+            real *to = s->filters + j * s->depth + tap * s->cr;
+            if (s->turned || s->cw == 1)
+                memcpy(to, w + j * s->cr, (size_t)s->cr * sizeof(real));
+            else
+                for (int64_t c = 0; c < s->cr; c++) to[c] = w[c * s->cw + j];
+        }
+    }
+}
+
 /* Panels of NR channels; row (tap, channel that is read), taps as the axes count them. */
 void DT(direct_pack_filters)(const DT(direct_pass) * s) {
+    if (s->dots) {
+        pack_dots(s);
+        return;
+    }
     const int64_t taps = s->d.taps * s->h.taps * s->w.taps, columns = s->groups * (s->turned ? s->cr : s->cw);
 #pragma omp for schedule(static)
     for (int64_t unit = 0; unit < s->groups * s->panels * taps; unit++) {
@@ -74,6 +112,7 @@ void DT(direct_pack_filters)(const DT(direct_pass) * s) {
 
 int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *d, const dtconv_axis_class *h,
                             const dtconv_axis_class *w, dtconv_segment *segments) {
+    const int64_t step = s->dots ? 1 : DIRECT_NR; /* numbers of the filters for one of what is read */
     int64_t made = 0;
     for (int64_t row = 0; row < d->taps * h->taps; row++) {
         const int64_t k = row / h->taps, i = row % h->taps;
@@ -82,9 +121,10 @@ int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *
         for (int64_t j = 0; j < w->taps; j++) {
             const int64_t tap = line * s->w.taps + w->tap + j * w->tap_step;
             const int64_t pixel = start * s->w.read + j * w->tap_distance;
-            const dtconv_segment next = {pixel * s->ldr, tap * s->cr * DIRECT_NR, s->cr};
+            const dtconv_segment next = {pixel * s->ldr, tap * s->cr * step, s->cr};
             dtconv_segment *last = segments + made - 1;
-            if (made && last->a + last->count == next.a && last->b + last->count * DIRECT_NR == next.b)
+            const int begins = !made || (s->dots && j == 0); /* vectors of dots are not those of other images */
+            if (!begins && last->a + last->count == next.a && last->b + last->count * step == next.b)
                 last->count += next.count;
             else
                 segments[made++] = next;

@@ -288,7 +288,7 @@ static int is_one_product(const dtconv_conv *p) { return dtconv_is_pointwise(p) 
 
 size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
     if (is_one_product(p)) return DT(pointwise_weights_workspace)(p);
-    if (DT(direct_is_along_taps)(p)) return DT(few_filters_weights_workspace)(p);
+    if (DT(has_few_filters)(p)) return DT(few_filters_weights_workspace)(p);
     const pass_state s = prepare(p);
     return bytes_of(&s);
 }
@@ -296,7 +296,7 @@ size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
 dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                size_t bytes) {
     if (is_one_product(p)) return DT(pointwise_weights)(p, a, workspace, bytes);
-    if (DT(direct_is_along_taps)(p)) return DT(few_filters_weights)(p, a, workspace, bytes);
+    if (DT(has_few_filters)(p)) return DT(few_filters_weights)(p, a, workspace, bytes);
     if (a->prologue.mean) return DTCONV_UNSUPPORTED;
     pass_state s = prepare(p);
     if (bytes < bytes_of(&s)) return DTCONV_WORKSPACE;

@@ -57,8 +57,7 @@ typedef struct {
 /* Sixteenths of the numbers of a tile that n numbers across fill, on the average. */
 static int64_t fill(int64_t n) { return 16 * n / dtconv_ceil_div(n, DIRECT_NR); }
 
-/* Whether rows of taps fill tiles better than the filters do. */
-int DT(direct_is_along_taps)(const dtconv_conv *p) {
+int DT(has_few_filters)(const dtconv_conv *p) {
     const int64_t run = p->kw * p->ci;
     if (p->groups > 1 || dtconv_is_deep(p) || dtconv_taps(p) == 1 || p->ow > WIDEST) return 0;
     const int64_t padded = (p->oh + p->kh - 1) * ((p->ow - 1) * p->sw + p->kw); /* pixels, which are all multiplied */

@@ -7,14 +7,15 @@
  * packed, so that it comes from cache as one stream:
  *
  *   few rows m, B's rows contiguous       STEPS rows of B at a time are added to SUMS elements of C, in L2
- *   few rows m, B's columns contiguous    inner products of DOT_COLUMNS columns of B with all of A, packed in L2
+ *   few rows m, B's columns contiguous    inner products of DOT_COLUMNS columns of B with all of A, packed in L2;
+ *                                         where k is long
  *   small depth k, C large                DEEP_ROWS rows of C are written at a time, from BLOCK columns of B, in L1
  *
  * Threads divide C's columns, or its rows in the last case.
  */
 #include <string.h>
 
-#include "dtconv_vector.h"
+#include "dtconv_total.h"
 #include "dtconv_gemm.h"
 #include "thin.h"
 
@@ -134,10 +135,8 @@ INLINE void dots(int rows, int columns, const thin *t, int64_t i, int64_t j) {
     for (; p + V <= g->k; p += V, a += g->m * V) add_products(rows, columns, sums, a, b + p, t->b->cs, V);
     if (p < g->k) add_products(rows, columns, sums, a, b + p, t->b->cs, g->k - p);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < columns; s++) {
-        const vec parts = sums[r][s];
-        real sum = 0, *c = g->c + (i + r) * g->ldc + j + s;
-        UNROLL for (int v = 0; v < V; v++) sum += parts[v];
-        *c = scaled(g->beta, *c) + t->alpha * sum;
+        real *c = g->c + (i + r) * g->ldc + j + s;
+        *c = scaled(g->beta, *c) + t->alpha * total(sums[r][s]);
     }
 }
 
@@ -233,7 +232,8 @@ static kernel chosen(const thin *t) {
     const DT(gemm_args) *g = t->g;
     if (DT(gemm_has_few_rows)(g->m, g->n, g->k)) {
         if (t->b->cs == 1) return columns_by_steps;
-        if (t->b->rs == 1 && t->a->cs == 1 && a_bytes(g->m, g->k) <= IN_L2) return columns_by_dots;
+        const int is_long = g->k >= V * g->m; /* else adding up each vector's numbers takes longer than packing B */
+        if (t->b->rs == 1 && t->a->cs == 1 && is_long && a_bytes(g->m, g->k) <= IN_L2) return columns_by_dots;
     }
     return DT(gemm_is_shallow)(g->m, g->n, g->k) && t->b->cs == 1 ? rows_of_small_depth : NULL;
 }

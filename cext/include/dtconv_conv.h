@@ -161,8 +161,9 @@ int64_t DT(fft_spectra_size)(const dtconv_conv *p, int pass, double *gain);
  * where they cut dy into other tiles. */
 int64_t DT(fft_dy_spectra_size)(const dtconv_conv *p, int data, int weights, double *gain);
 
-/* Whether backward_weights of `direct` has its vectors along the rows of taps of x, not along a few filters. */
-int DT(direct_is_along_taps)(const dtconv_conv *p);
+/* Whether a pass of `direct` (0: forward, 1: backward_data, 2: backward_weights) has its vectors along the rows of taps
+ * of what it reads, not along the few channels that it writes, or of backward_weights along the few filters. */
+int DT(direct_is_along_taps)(const dtconv_conv *p, int pass);
 
 /* The entry of an algorithm's pass in this precision, or NULL. */
 const dtconv_conv_entry *DT(conv_find)(const char *algorithm, const char *pass);

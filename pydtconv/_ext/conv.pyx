@@ -15,7 +15,7 @@ cdef extern from "dtconv_any.h" nogil:
     double dtconv_fft_basis(dtconv_dtype, dtconv_conv *, int)
     int64_t dtconv_fft_spectra_size(dtconv_dtype, const dtconv_conv *, int, double *)
     int64_t dtconv_fft_dy_spectra_size(dtconv_dtype, const dtconv_conv *, int, int, double *)
-    int dtconv_direct_is_along_taps(dtconv_dtype, const dtconv_conv *)
+    int dtconv_direct_is_along_taps(dtconv_dtype, const dtconv_conv *, int)
     void dtconv_conv_set_moments(...)
     void dtconv_conv_set_prologue(...)
     void dtconv_conv_set_reductions(...)
@@ -82,10 +82,10 @@ def fft_dy_spectra(tuple sizes, str data, str weights, str dtype) -> tuple:
     return elements, gain
 
 
-def direct_is_along_taps(tuple sizes, str dtype) -> bool:
-    """Whether backward_weights of `direct` has its vectors along the rows of taps of x, not along a few filters."""
+def direct_is_along_taps(tuple sizes, str direction, str dtype) -> bool:
+    """Whether a pass of `direct` has its vectors along rows of taps, not along the few channels that it writes."""
     cdef dtconv_conv p = problem_of(sizes, sizes[3], sizes[6])
-    return dtconv_direct_is_along_taps(dtype_of(dtype), &p)
+    return dtconv_direct_is_along_taps(dtype_of(dtype), &p, fft_pass("fft", direction))
 
 
 cdef class Bound:

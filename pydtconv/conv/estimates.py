@@ -39,6 +39,9 @@ POINTWISE = {"products": 0.83, "filters": 0.115, "calls": 0.1}
 PHASES = {"signals": 1.15, "images": 1.6}
 
 
+#: multiplications of vectors that take as long as the sum of a vector's numbers, and the rest that a result takes
+LAST_SUMS = 14
+
 #: elements of B of which `strassen` packs the sums at a time (cext/gemm/strassen.c)
 _PACKED = 4 * (32 << 20) // 7 // 4
 
@@ -136,17 +139,19 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     """Products of the taps that exist, in whole vectors of the channels that lie along them.
 
     In forward and backward_data each tile of 14 pixels and 32 channels costs something by itself; in backward_weights
-    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty; where filters
-    are few, vectors lie along rows of taps.  Those of pointwise convolutions without groups are one product of
-    matrices.  Images in bfloat16 have a method of their own.
+    the tile's rows are input channels, or of all taps of a few, and what counts are rows that stay empty.  Where few
+    channels are written, or filters are few, vectors lie along rows of taps.  Filters' gradients of pointwise
+    convolutions without groups are one product of matrices.  Images in bfloat16 have a method of their own.
     """
     if p.dtype == "bfloat16":
         return work_of_bfloat16(p, direction)
     seen = _seen(p)
     if direction == "backward_weights" and seen.is_pointwise and p.groups == 1:
         return _work_of_pointwise_weights(seen)
-    if direction == "backward_weights" and ext.direct_is_along_taps(seen.sizes, p.dtype):
-        return _work_along_taps(seen)
+    if direction == "backward_weights" and ext.direct_is_along_taps(seen.sizes, direction, p.dtype):
+        return _work_of_few_filters(seen)
+    if direction != "backward_weights" and ext.direct_is_along_taps(seen.sizes, direction, p.dtype):
+        return _work_along_taps(seen, direction)
     narrow = NARROW * (LONG_SUMS[direction] if seen is not p else 1.0)
     p = seen
     ci, co, taps = p.ci // p.groups, p.co // p.groups, prod(p.kernel)
@@ -182,7 +187,25 @@ def _work_of_pointwise_weights(p: ConvProblem) -> Work:
     )
 
 
-def _work_along_taps(p: ConvProblem) -> Work:
+def _work_along_taps(p: ConvProblem, direction: str) -> Work:
+    """Rows of taps in whole vectors, or single taps where these lie apart; and for each result a vector's sum."""
+    written, read = (p.ci, p.co) if direction == "backward_data" else (p.co, p.ci)
+    in_rows = p.rank > 1 and p.dil_w == 1 and (direction == "forward" or p.sw == 1)
+    lines, run = (p.kd * p.kh, p.kw * read) if in_rows else (prod(p.kernel), read)
+    results = p.n * prod(p.spatial if direction == "backward_data" else p.out) * written
+    share = prod(_share_of_taps(axis) for axis in p.axes)
+    summed = p.n * prod(p.out) * written * share * lines * _vectors(run, p)
+    return Work(
+        products=2.0 * (summed + results * _vectors(1, p) * LAST_SUMS) * _itemsize(p) / 4,
+        tiles=0.0,
+        matrix=0.0,
+        images=_images(p),
+        filters=float(prod(p.kernel) * p.ci * p.co * _itemsize(p)),
+        calls=1.0,
+    )
+
+
+def _work_of_few_filters(p: ConvProblem) -> Work:
     """A row of taps of few channels is no whole vector; all pixels of x with its padding are read."""
     pixels = p.n * (p.oh + p.kh - 1) * p.ow
     return Work(

@@ -113,7 +113,7 @@ def test_gradients_of_few_filters_lie_along_taps(sizes, dtype):
     """Tiles of several rows of taps, which are smaller at the ends of an image; the same bits on any number of threads;
     nothing beyond the workspace, and nothing of x where no tap meets it."""
     p = ConvProblem(dtype=dtype, **sizes)
-    assert ext.direct_is_along_taps(p.sizes, dtype)
+    assert ext.direct_is_along_taps(p.sizes, "backward_weights", dtype)
     case, results = case_of(p), []
     for threads in (1, 2, 5):
         config.set_num_threads(threads)
@@ -125,6 +125,61 @@ def test_gradients_of_few_filters_lie_along_taps(sizes, dtype):
     case.check("direct", "backward_weights", results[0])
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"n": 3, "ih": 11, "iw": 9, "ci": 7, "co": 1, "kernel": 5},
+        {"n": 5, "ih": 4, "iw": 6, "ci": 33, "co": 4, "kernel": (3, 6), "padding": "same"},
+        {"n": 2, "ih": 14, "iw": 13, "ci": 40, "co": 3, "kernel": 3, "strides": (1, 2), "padding": ((2, 0), (0, 3))},
+        {"n": 1, "ih": 15, "iw": 9, "ci": 64, "co": 2, "kernel": 3, "dilation": (1, 2)},
+        {"n": 29, "ih": 3, "iw": 3, "ci": 50, "co": 2, "kernel": 1},
+    ],
+    ids=["one_filter", "borders", "strides", "dilation", "pointwise"],
+)
+def test_few_channels_are_sums_of_vectors(sizes, dtype):
+    """Tiles of 1, 2, 4 and 8 rows; the same bits on any number of threads; what is written as part of a tile's end."""
+    p = ConvProblem(dtype=dtype, **sizes)
+    turned = ConvProblem(dtype=dtype, **(sizes | {"ci": p.co, "co": p.ci}))
+    for each, direction in ((p, "forward"), (turned, "backward_data")):
+        assert ext.direct_is_along_taps(each.sizes, direction, dtype) or each.sw > 1
+        case, results = case_of(each), []
+        for threads in (1, 3):
+            config.set_num_threads(threads)
+            results.append(case.run("direct", direction))
+        case.check("direct", direction, results[0])
+        np.testing.assert_array_equal(results[1], results[0])
+
+
+def test_few_channels_end_as_others_do():
+    """Scale, residual and activations of forward; dx that is added to."""
+    p, random = ConvProblem(2, 6, 7, 24, 3, 3, padding="same"), np.random.default_rng(1)
+    case = case_of(p)
+    scale, beta = (random.standard_normal(p.co).astype("float32") for _ in range(2))
+    residual = random.standard_normal(p.y_shape).astype("float32")
+    want = conv.forward(p, case.x, case.w, algorithm="im2col")
+    for activation, of in (("linear", lambda y: y), ("relu", lambda y: np.maximum(y, 0)), ("tanh", np.tanh)):
+        y = np.empty_like(want)
+        options = {"bias": case.b, "scale": (scale, beta), "residual": residual, "activation": activation}
+        workspace = np.empty(workspace_bytes(p, "forward", "direct"), np.uint8)
+        run(bind(p, "forward", "direct", case.x, case.w, y, workspace=workspace, **options))
+        np.testing.assert_allclose(y, of((want + case.b) * scale + beta + residual), rtol=1e-4, atol=1e-4)
+    turned = case_of(ConvProblem(2, 6, 7, 3, 24, 3, padding="same"))
+    dx = np.ones(turned.x.shape, "float32")
+    workspace = np.empty(workspace_bytes(turned.p, "backward_data", "direct"), np.uint8)
+    run(bind(turned.p, "backward_data", "direct", dx, turned.w, turned.dy, accumulate=True, workspace=workspace))
+    turned.check("direct", "backward_data", dx - 1)
+
+
+def test_few_channels_do_not_reach_for_what_lies_behind_a_window():
+    """An infinity in the next pixel is not multiplied by a zero that fills up a vector."""
+    x = np.ones((1, 3, 8, 5), "float32")
+    x[0, :, 7] = np.inf
+    y = conv.forward(ConvProblem(1, 3, 8, 5, 1, 3), x, np.ones((3, 3, 5, 1), "float32"), algorithm="direct")
+    assert (y[0, 0, :5, 0] == 45).all()
+    assert y[0, 0, 5, 0] == np.inf
 
 
 def test_rows_that_a_tap_does_not_meet_are_not_multiplied_by_zeros():
