@@ -11,10 +11,10 @@
  *
  * Where few channels are written, vectors lie along what is summed instead (direct_dots.c).
  *
- * Filters are packed once per call into panels of NR channels; a block of panels stays in L2 while the pixels of a
- * chunk pass by, tile after tile, and each tile meets all panels of the block while its pixels are in L1.  A unit of
- * work is a chunk (planes, or rows of a plane; see direct_view) and a block.  Results do not depend on how the work is
- * cut; what is gathered on request (gather.h) is merged from the parts of the chunks.
+ * Filters are packed once per call into panels of NR channels, unless pixels are few; a block of panels stays in L2
+ * while the pixels of a chunk pass by, tile after tile, and each tile meets all panels of the block while its pixels
+ * are in L1.  A unit of work is a chunk (planes, or rows of a plane; see direct_view) and a block.  Results do not
+ * depend on how the work is cut; what is gathered on request (gather.h) is merged from the parts of the chunks.
  */
 #include "direct_dots.h"
 #include "direct_pass.h"
@@ -102,7 +102,7 @@ void DT(direct_run_class)(const DT(direct_pass) * s, int64_t group, int64_t firs
     pair[0].tile = (DT(direct_tile)){.segments = own->segments,
                                      .segment_count = DT(direct_segments)(s, d, h, w, own->segments),
                                      .a_step = 1,
-                                     .b_step = DIRECT_NR,
+                                     .b_step = s->in_place ? s->cw : DIRECT_NR,
                                      .add = s->added != NULL && !own->beside,
                                      .beside = own->beside,
                                      .relu = activation == DTCONV_RELU};

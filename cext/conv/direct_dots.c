@@ -51,14 +51,12 @@ INLINE void dots(int rows, int columns, const real *const *a, const dtconv_segme
                                           int64_t ld, real *to) {                                                      \
         dots(rows, columns, a, s, count, b, ld, to);                                                                   \
     }
-DOTS(1, 1)
-DOTS(2, 1)
-DOTS(4, 1)
-DOTS(8, 1)
-DOTS(1, 2) DOTS(2, 2) DOTS(4, 2) DOTS(8, 2) DOTS(1, 3) DOTS(2, 3) DOTS(4, 3) DOTS(1, 4) DOTS(2, 4) DOTS(4, 4)
+#define EACH_SIZE(X) \
+    X(1, 1) X(2, 1) X(4, 1) X(8, 1) X(1, 2) X(2, 2) X(4, 2) X(8, 2) X(1, 3) X(2, 3) X(4, 3) X(1, 4) X(2, 4) X(4, 4)
+EACH_SIZE(DOTS)
 
-    typedef void (*dots_fn)(const real *const *a, const dtconv_segment *s, int64_t count, const real *b, int64_t ld,
-                            real *to);
+typedef void (*dots_fn)(const real *const *a, const dtconv_segment *s, int64_t count, const real *b, int64_t ld,
+                        real *to);
 static const dots_fn functions[COLUMNS][4] = {
     /* of 1, 2, 4 and 8 rows */
     {dots_1_1, dots_2_1, dots_4_1, dots_8_1},

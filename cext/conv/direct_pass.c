@@ -7,6 +7,8 @@ enum {
     BLOCK_BYTES = 576 << 10, /* packed panels that are used at a time */
     CHUNK_BYTES = 384 << 10, /* images that are read in a chunk */
     UNITS = 6,               /* wanted for each thread */
+    MOST_IN_PLACE = 256,     /* channels of filters that are not packed: rows of more are far apart */
+    FEW_TILES = 4            /* of pixels for which filters are not packed */
 };
 
 /* Chunks of as much as fits into the cache, and at least some units for each thread: where images are too few for that,
@@ -46,6 +48,13 @@ static int has_dots(const DT(direct_pass) * s, const dtconv_conv *p) {
     return 5 * along < 4 * s->depth * dtconv_ceil_div(s->cw, V);
 }
 
+/* Whether pixels are so few that packing would take longer than to read rows of filters that are whole vectors. */
+static int reads_in_place(const DT(direct_pass) * s) {
+    const int64_t pixels = s->n * s->d.written * s->h.written * s->w.written;
+    return !s->turned && !s->dots && s->groups == 1 && s->cw % V == 0 && s->cw <= MOST_IN_PLACE &&
+           pixels <= FEW_TILES * DIRECT_MR;
+}
+
 DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data) {
     const dtconv_conv view = DT(direct_view)(problem), *p = &view;
     DT(direct_pass) s = {.n = p->n, .groups = p->groups, .turned = backward_data, .threads = dtconv_threads_of(p)};
@@ -58,8 +67,9 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data
     s.depth = dtconv_taps(p) * s.cr;
     s.panels = dtconv_ceil_div(s.cw, DIRECT_NR);
     s.dots = has_dots(&s, p);
+    s.in_place = reads_in_place(&s);
     cut(&s);
-    s.packed = dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
+    s.packed = s.in_place ? 0 : dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
     s.segments = dtconv_round((size_t)dtconv_taps(p) * sizeof(dtconv_segment));
     s.copied = (size_t)(DIRECT_MR * (dtconv_line(s.cr) * (int64_t)sizeof(real) + 64));
     s.beside = backward_data ? DIRECT_MR * DIRECT_NR * sizeof(real) : 0;
@@ -71,6 +81,8 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data
 int DT(direct_is_along_taps)(const dtconv_conv *p, int pass) {
     return pass == 2 ? DT(has_few_filters)(p) : DT(direct_prepare)(p, pass).dots;
 }
+
+int DT(direct_reads_in_place)(const dtconv_conv *p) { return DT(direct_prepare)(p, 0).in_place; }
 
 size_t DT(direct_bytes)(const DT(direct_pass) * s) {
     return 64 + s->packed + s->parts + (size_t)s->threads * (s->segments + s->copied + s->beside + s->sums);
@@ -94,6 +106,7 @@ static void pack_dots(const DT(direct_pass) * s) {
 
 /* Panels of NR channels; row (tap, channel that is read), taps as the axes count them. */
 void DT(direct_pack_filters)(const DT(direct_pass) * s) {
+    if (s->in_place) return;
     if (s->dots) {
         pack_dots(s);
         return;
@@ -112,7 +125,9 @@ void DT(direct_pack_filters)(const DT(direct_pass) * s) {
 
 int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *d, const dtconv_axis_class *h,
                             const dtconv_axis_class *w, dtconv_segment *segments) {
-    const int64_t step = s->dots ? 1 : DIRECT_NR; /* numbers of the filters for one of what is read */
+    const int64_t step = s->dots       ? 1
+                         : s->in_place ? s->cw
+                                       : DIRECT_NR; /* numbers of the filters for one of what is read */
     int64_t made = 0;
     for (int64_t row = 0; row < d->taps * h->taps; row++) {
         const int64_t k = row / h->taps, i = row % h->taps;

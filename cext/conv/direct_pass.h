@@ -22,18 +22,21 @@ typedef struct {
     int64_t lda;              /* distance of its pixels */
     real *written, *filters;
     int turned;
-    int dots; /* whether vectors lie along what is summed, not along the few channels that are written */
+    int in_place; /* whether filters are read where they lie */
+    int dots;     /* whether vectors lie along what is summed, not along the few channels that are written */
 } DT(direct_pass);
 
 /* The pass as it is cut, without arrays; and the bytes of its workspace. */
 DT(direct_pass) DT(direct_prepare)(const dtconv_conv *p, int backward_data);
 size_t DT(direct_bytes)(const DT(direct_pass) * s);
 
-/* Packs the filters into panels of NR channels, or of dots into rows of what is summed; called by all threads of a
+/* Packs the filters into panels of NR channels, or of dots into rows of what is summed, unless they are read in place;
+ * called by all threads of a
  * team. */
 void DT(direct_pack_filters)(const DT(direct_pass) * s);
 
 static inline const real *dtconv_direct_panel(const DT(direct_pass) * s, int64_t group, int64_t panel) {
+    if (s->in_place) return s->args->w + panel * DIRECT_NR;
     return s->filters + (group * s->panels + panel) * s->depth * DIRECT_NR;
 }
 

@@ -196,6 +196,7 @@ typedef union {
 #define dtconv_fft_spectra_size(dtype, ...) DTCONV_FOR(dtype, fft_spectra_size)(__VA_ARGS__)
 #define dtconv_fft_dy_spectra_size(dtype, ...) DTCONV_FOR(dtype, fft_dy_spectra_size)(__VA_ARGS__)
 #define dtconv_direct_is_along_taps(dtype, ...) DTCONV_FOR(dtype, direct_is_along_taps)(__VA_ARGS__)
+#define dtconv_direct_reads_in_place(dtype, ...) DTCONV_FOR(dtype, direct_reads_in_place)(__VA_ARGS__)
 #define dtconv_conv_find(dtype, ...) DTCONV_FOR_EVERY(dtype, conv_find)(__VA_ARGS__)
 #define dtconv_conv_set_arrays(...) DTCONV_2(conv_set_arrays, __VA_ARGS__)
 /* an image comes first and picks: vectors are of its precision's numbers */

@@ -165,6 +165,9 @@ int64_t DT(fft_dy_spectra_size)(const dtconv_conv *p, int data, int weights, dou
  * of what it reads, not along the few channels that it writes, or of backward_weights along the few filters. */
 int DT(direct_is_along_taps)(const dtconv_conv *p, int pass);
 
+/* Whether forward of `direct` reads filters where they lie: pixels are few, and rows of filters whole vectors. */
+int DT(direct_reads_in_place)(const dtconv_conv *p);
+
 /* The entry of an algorithm's pass in this precision, or NULL. */
 const dtconv_conv_entry *DT(conv_find)(const char *algorithm, const char *pass);
 

@@ -16,6 +16,7 @@ cdef extern from "dtconv_any.h" nogil:
     int64_t dtconv_fft_spectra_size(dtconv_dtype, const dtconv_conv *, int, double *)
     int64_t dtconv_fft_dy_spectra_size(dtconv_dtype, const dtconv_conv *, int, int, double *)
     int dtconv_direct_is_along_taps(dtconv_dtype, const dtconv_conv *, int)
+    int dtconv_direct_reads_in_place(dtconv_dtype, const dtconv_conv *)
     void dtconv_conv_set_moments(...)
     void dtconv_conv_set_prologue(...)
     void dtconv_conv_set_reductions(...)
@@ -86,6 +87,12 @@ def direct_is_along_taps(tuple sizes, str direction, str dtype) -> bool:
     """Whether a pass of `direct` has its vectors along rows of taps, not along the few channels that it writes."""
     cdef dtconv_conv p = problem_of(sizes, sizes[3], sizes[6])
     return dtconv_direct_is_along_taps(dtype_of(dtype), &p, fft_pass("fft", direction))
+
+
+def direct_reads_in_place(tuple sizes, str dtype) -> bool:
+    """Whether forward of `direct` reads filters where they lie: pixels are few, and rows of filters whole vectors."""
+    cdef dtconv_conv p = problem_of(sizes, sizes[3], sizes[6])
+    return dtconv_direct_reads_in_place(dtype_of(dtype), &p)
 
 
 cdef class Bound:

@@ -40,7 +40,18 @@ PHASES = {"signals": 1.15, "images": 1.6}
 
 
 #: multiplications of vectors that take as long as the sum of a vector's numbers, and the rest that a result takes
-LAST_SUMS = 14
+LAST_SUMS = 10
+#: by how much a product of vectors takes longer for each channel that meets a vector that was loaded
+LOADS = 1.5
+
+#: what filters cost that are read where they lie, once for each tile of pixels, and where they lie in short pieces
+IN_PLACE, PIECES = 0.22, 5.0
+#: bytes beyond which rows of more than so many channels are such pieces: of those that caches hold it does not matter
+IN_CACHE, NARROW_ROWS = 2 << 20, 64
+
+#: products of vectors in turns below which the processor waits for a sum; operations that take as long as to begin
+#: with pixels that other taps meet
+LATENCY, BEGINNING = 8, 1.2e4
 
 #: elements of B of which `strassen` packs the sums at a time (cext/gemm/strassen.c)
 _PACKED = 4 * (32 << 20) // 7 // 4
@@ -135,6 +146,37 @@ def _share_of_taps(axis: Axis) -> float:
     return met / (axis.kernel * axis.out)
 
 
+def _classes(axis: Axis, turned: bool) -> list[tuple[int, int]]:
+    """(pixels, taps) of those along an axis that meet the same taps; without strides and dilation."""
+    written, read = (axis.extent, axis.out) if turned else (axis.out, axis.extent)
+    before = axis.kernel - 1 - axis.before if turned else axis.before
+    first, last = min(before, written), min(max(read + before - axis.kernel + 1, 0), written)
+    at_ends = {*range(max(first, 0)), *range(max(last, 0), written)}
+    found = [(1, max(0, min(axis.kernel, read + before - i) - max(0, before - i))) for i in sorted(at_ends)]
+    inside = written - len(at_ends)
+    return found + ([(inside, axis.kernel)] if inside else [])
+
+
+def _borders(p: ConvProblem, direction: str, sums: float) -> tuple[float, float]:
+    """By how much products of tiles take longer that have few rows, because few pixels meet the same taps, and the
+    operations that take as long as to begin with these; sums: of a row.
+    """
+    if p.rank != 2 or p.is_pointwise or {*p.strides, *p.dilation} != {1} or max(p.kernel) > 32:
+        return 1.0, 0.0
+    turned = direction == "backward_data"
+    high, wide = (_classes(axis, turned) for axis in p.axes[1:])
+    read = prod(p.y_shape if turned else p.x_shape) // p.n * _itemsize(p)
+    images = min(p.n, max(1, (384 << 10) // read))
+    whole = waited = 0.0
+    for pixels_h, taps_h in high:
+        for pixels_w, taps_w in wide:
+            pixels = images * pixels_h * pixels_w
+            whole += pixels * taps_h * taps_w
+            waited += pixels * taps_h * taps_w * max(1.0, LATENCY / (min(14, pixels) * sums))
+    begun = (len(high) * len(wide) - 1) * p.n / images
+    return waited / whole if whole else 1.0, begun * BEGINNING
+
+
 def work_of_direct(p: ConvProblem, direction: str) -> Work:
     """Products of the taps that exist, in whole vectors of the channels that lie along them.
 
@@ -152,7 +194,8 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
         return _work_of_few_filters(seen)
     if direction != "backward_weights" and ext.direct_is_along_taps(seen.sizes, direction, p.dtype):
         return _work_along_taps(seen, direction)
-    narrow = NARROW * (LONG_SUMS[direction] if seen is not p else 1.0)
+    in_place = direction == "forward" and ext.direct_reads_in_place(seen.sizes, p.dtype)
+    narrow = NARROW * (LONG_SUMS[direction] if seen is not p and not in_place else 1.0)
     p = seen
     ci, co, taps = p.ci // p.groups, p.co // p.groups, prod(p.kernel)
     share = prod(_share_of_taps(axis) for axis in p.axes)
@@ -165,13 +208,19 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
         narrow *= FEW_ROWS if ci > 8 and seen.strides != (1,) * p.rank else 1.0
     else:
         written = p.n * prod(p.spatial if direction == "backward_data" else p.out)
+        wait, begun = _borders(p, direction, min(2, wide * _realsize(p) / 64))
+        products = products * wait + begun * p.groups * -(-wide * _realsize(p) // 128)
         tiles = float(p.groups * -(-written // 14) * -(-across * _itemsize(p) // 128))
+    filters = float(taps * ci * p.co * _itemsize(p))
+    if in_place:
+        pieces = PIECES if filters > IN_CACHE and co > NARROW_ROWS else 1.0
+        filters *= IN_PLACE * pieces * -(-p.n * prod(p.out) // 14)
     return Work(
         products=products * narrow,
         tiles=tiles * narrow,
         matrix=0.0,
         images=_images(p),
-        filters=float(taps * ci * p.co * _itemsize(p)),
+        filters=filters,
         calls=1.0,
     )
 
@@ -195,8 +244,10 @@ def _work_along_taps(p: ConvProblem, direction: str) -> Work:
     results = p.n * prod(p.spatial if direction == "backward_data" else p.out) * written
     share = prod(_share_of_taps(axis) for axis in p.axes)
     summed = p.n * prod(p.out) * written * share * lines * _vectors(run, p)
+    vectors = summed + results * _vectors(1, p) * LAST_SUMS
+    wait, begun = _borders(p, direction, float(min(written, 4)))
     return Work(
-        products=2.0 * (summed + results * _vectors(1, p) * LAST_SUMS) * _itemsize(p) / 4,
+        products=(2.0 * vectors * (wait + LOADS / min(written, 4)) + begun) * _itemsize(p) / 4,
         tiles=0.0,
         matrix=0.0,
         images=_images(p),
@@ -206,8 +257,8 @@ def _work_along_taps(p: ConvProblem, direction: str) -> Work:
 
 
 def _work_of_few_filters(p: ConvProblem) -> Work:
-    """A row of taps of few channels is no whole vector; all pixels of x with its padding are read."""
-    pixels = p.n * (p.oh + p.kh - 1) * p.ow
+    """A row of taps of few channels is no whole vector."""
+    pixels = p.n * p.oh * p.ow
     return Work(
         products=2.0 * pixels * p.kh * _vectors(p.kw * p.ci, p) * p.co * _itemsize(p) / 4,
         tiles=0.0,

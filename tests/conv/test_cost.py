@@ -3,7 +3,7 @@
 import pytest
 
 from pydtconv._ext import runtime
-from pydtconv.conv import ConvProblem
+from pydtconv.conv import ConvProblem, estimates
 from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.cost import fewest_multiplications
 from pydtconv.conv.problem import DIRECTIONS
@@ -65,6 +65,26 @@ def test_one_channel_is_no_depthwise_convolution(direction: str) -> None:
             p = ConvProblem(64, 28, 28, 1, filters, 3, padding="same", dtype=dtype)
             assert ranking(p, direction)[0] != "depthwise"
             assert TABLE["depthwise"].reason(p, direction) is None
+
+
+def test_pixels_at_borders_are_few_rows_of_a_tile() -> None:
+    """Where filters are large, each pixel of one image meets other taps: a tile of its own, whose sums wait."""
+    small, pointwise = ConvProblem(1, 12, 12, 64, 64, 9), ConvProblem(1, 12, 12, 64, 64, 1)
+    wait, begun = estimates._borders(small, "backward_data", 2)
+    assert wait == 4
+    assert begun == estimates.BEGINNING * (12 * 12 - 1)
+    assert estimates._borders(small, "forward", 2) == (1, 0)
+    assert estimates._borders(pointwise, "backward_data", 2) == (1, 0)
+    assert ranking(small, "backward_data")[0] != "direct"
+
+
+@pytest.mark.skipif(runtime.level() == "generic", reason="vectors are as short as the sums")
+def test_few_channels_are_direct() -> None:
+    """Vectors lie along the taps, and filters of few pixels are not packed."""
+    few = ConvProblem(16, 12, 12, 128, 1, 5)
+    for p in (few, ConvProblem(1, 16, 16, 256, 16, 13), ConvProblem(16, 9, 9, 256, 16, 9)):
+        assert ranking(p, "forward")[0] == "direct"
+    assert ranking(few, "backward_weights")[0] == "direct"
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward_data"])

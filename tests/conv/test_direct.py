@@ -153,6 +153,22 @@ def test_few_channels_are_sums_of_vectors(sizes, dtype):
         np.testing.assert_array_equal(results[1], results[0])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [(1, 5, 4, 3, 16, 3), (3, 4, 4, 7, 48, 4), (1, 3, 3, 37, 64, 1)], ids=str)
+def test_filters_of_few_pixels_are_not_packed(sizes, dtype):
+    """The bits are those of the same pixels among many, whose filters are packed."""
+    p = ConvProblem(*sizes, dtype=dtype)
+    assert ext.direct_reads_in_place(p.sizes, dtype)
+    case = case_of(p)
+    y = case.run("direct", "forward")
+    case.check("direct", "forward", y)
+    many = ConvProblem(60, *sizes[1:], dtype=dtype)
+    assert not ext.direct_reads_in_place(many.sizes, dtype)
+    x = np.concatenate([case.x, np.ones((60 - p.n, *p.x_shape[1:]), dtype)])
+    got = conv.forward(many, x, case.w, bias=case.b, algorithm="direct")
+    np.testing.assert_array_equal(got[: p.n], y)
+
+
 def test_few_channels_end_as_others_do():
     """Scale, residual and activations of forward; dx that is added to."""
     p, random = ConvProblem(2, 6, 7, 24, 3, 3, padding="same"), np.random.default_rng(1)
