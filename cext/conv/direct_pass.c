@@ -66,7 +66,8 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *problem, int backward_data
     s.ldr = backward_data ? p->ldy : p->ldx, s.ldw = backward_data ? p->ldx : p->ldy;
     s.depth = dtconv_taps(p) * s.cr;
     s.panels = dtconv_ceil_div(s.cw, DIRECT_NR);
-    s.dots = has_dots(&s, p);
+    s.moved = problem->kh == 1 && problem->kw > 1 && p->kw == 1;
+    s.dots = has_dots(&s, problem);
     s.in_place = reads_in_place(&s);
     cut(&s);
     s.packed = s.in_place ? 0 : dtconv_round((size_t)(s.groups * s.panels * s.depth * DIRECT_NR) * sizeof(real));
@@ -138,7 +139,8 @@ int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *
             const int64_t pixel = start * s->w.read + j * w->tap_distance;
             const dtconv_segment next = {pixel * s->ldr, tap * s->cr * step, s->cr};
             dtconv_segment *last = segments + made - 1;
-            const int begins = !made || (s->dots && j == 0); /* vectors of dots are not those of other images */
+            /* a row of taps is one segment of dots, whatever the image, and so are the vectors and their sums */
+            const int begins = !made || (s->dots && j == 0 && (i == 0 || !s->moved));
             if (!begins && last->a + last->count == next.a && last->b + last->count * step == next.b)
                 last->count += next.count;
             else

@@ -22,6 +22,7 @@ typedef struct {
     int64_t lda;              /* distance of its pixels */
     real *written, *filters;
     int turned;
+    int moved;    /* whether the axis of rows is that of the pixels of a row: see direct_view */
     int in_place; /* whether filters are read where they lie */
     int dots;     /* whether vectors lie along what is summed, not along the few channels that are written */
 } DT(direct_pass);

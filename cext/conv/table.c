@@ -36,16 +36,26 @@ static int activates(const char *algorithm, const DT(conv_args) * a) {
     return before <= DTCONV_RELU || !strcmp(algorithm, "depthwise") || (before == DTCONV_RELU6 && reads_relu6);
 }
 
+/* Whether the order of direct's sums follows from the rows of the filters, whatever the image. */
+static int sums_rows(const char *algorithm, const char *pass, const dtconv_conv *p) {
+#ifdef DTCONV_BFLOAT16
+    (void)algorithm, (void)pass, (void)p;
+    return 0;
+#else
+    return !strcmp(algorithm, "direct") && !strcmp(pass, "forward") && DT(direct_is_along_taps)(p, 0);
+#endif
+}
+
 /* Whether filters meet the whole image and nothing else, in an algorithm for which that is a product of matrices: each
  * image is then one pixel of as many channels, where its pixels lie side by side. */
-static int is_one_pixel(const char *algorithm, const dtconv_conv *p) {
+static int is_one_pixel(const char *algorithm, const char *pass, const dtconv_conv *p) {
     enum { IMAGES_OF_REALS = sizeof(elem) == sizeof(real) };
     const int cuts_tiles = !strncmp(algorithm, "fft", 3) || !strncmp(algorithm, "winograd", 8);
     const int64_t taps = dtconv_taps(p);
     return IMAGES_OF_REALS && !cuts_tiles && strcmp(algorithm, "depthwise") != 0 && p->groups == 1 && taps > 1 &&
            p->kd == p->id && p->kh == p->ih && p->kw == p->iw && p->od * p->oh * p->ow == 1 &&
            !(p->pad_f | p->pad_t | p->pad_l) && (p->dil_d == 1 || p->kd == 1) && (p->dil_h == 1 || p->kh == 1) &&
-           (p->dil_w == 1 || p->kw == 1) && taps * p->ci <= INT32_MAX;
+           (p->dil_w == 1 || p->kw == 1) && taps * p->ci <= INT32_MAX && !sums_rows(algorithm, pass, p);
 }
 
 static dtconv_conv one_pixel(const dtconv_conv *p) {
@@ -57,16 +67,16 @@ static dtconv_conv one_pixel(const dtconv_conv *p) {
 }
 
 /* The problem that an algorithm is given: vectors of x's channels are those of p. */
-static dtconv_conv given(const char *algorithm, const dtconv_conv *p, const DT(conv_args) * a) {
+static dtconv_conv given(const char *algorithm, const char *pass, const dtconv_conv *p, const DT(conv_args) * a) {
     const int has_vectors = a->prologue.mean || a->reductions.sum;
-    return is_one_pixel(algorithm, p) && p->ldx == p->ci && !has_vectors ? one_pixel(p) : *p;
+    return is_one_pixel(algorithm, pass, p) && p->ldx == p->ci && !has_vectors ? one_pixel(p) : *p;
 }
 
 /* The sizes are checked here, once for all algorithms. */
 #define RUN(algorithm, pass)                                                                                      \
     static size_t workspace_##algorithm##_##pass(const dtconv_conv *p) {                                          \
         if (!dtconv_fits(p)) return 0;                                                                            \
-        const dtconv_conv q = is_one_pixel(#algorithm, p) ? one_pixel(p) : *p;                                    \
+        const dtconv_conv q = is_one_pixel(#algorithm, #pass, p) ? one_pixel(p) : *p;                             \
         const size_t bytes = DT(conv_##algorithm##_##pass##_workspace)(p);                                        \
         return MAX(bytes, DT(conv_##algorithm##_##pass##_workspace)(&q));                                         \
     }                                                                                                             \
@@ -75,7 +85,7 @@ static dtconv_conv given(const char *algorithm, const dtconv_conv *p, const DT(c
         if (!dtconv_fits(p) || !is_complete(args)) return DTCONV_ARGUMENT;                                        \
         if (((const DT(conv_args) *)args)->reductions.bypass && !bypasses(#algorithm)) return DTCONV_UNSUPPORTED; \
         if (!activates(#algorithm, args)) return DTCONV_UNSUPPORTED;                                              \
-        const dtconv_conv q = given(#algorithm, p, args);                                                         \
+        const dtconv_conv q = given(#algorithm, #pass, p, args);                                                  \
         if (q.ci != p->ci && bytes < workspace_##algorithm##_##pass(p)) return DTCONV_WORKSPACE;                  \
         return DT(conv_##algorithm##_##pass)(&q, args, workspace, bytes);                                         \
     }

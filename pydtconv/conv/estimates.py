@@ -239,7 +239,7 @@ def _work_of_pointwise_weights(p: ConvProblem) -> Work:
 def _work_along_taps(p: ConvProblem, direction: str) -> Work:
     """Rows of taps in whole vectors, or single taps where these lie apart; and for each result a vector's sum."""
     written, read = (p.ci, p.co) if direction == "backward_data" else (p.co, p.ci)
-    in_rows = p.rank > 1 and p.dil_w == 1 and (direction == "forward" or p.sw == 1)
+    in_rows = p.dil_w == 1 and (direction == "forward" or p.sw == 1)
     lines, run = (p.kd * p.kh, p.kw * read) if in_rows else (prod(p.kernel), read)
     results = p.n * prod(p.spatial if direction == "backward_data" else p.out) * written
     share = prod(_share_of_taps(axis) for axis in p.axes)
