@@ -22,6 +22,7 @@
 
 enum {
     SETS_BYTES = 4096, /* rows at multiples of this fall into the same sets of L1 */
+    LARGE = 1 << 20,   /* bytes of packed filters, which would leave the second cache */
     LINES = 256        /* that are loaded on the way, at most */
 };
 
@@ -142,7 +143,8 @@ void DT(direct_run_class)(const DT(direct_pass) * s, int64_t group, int64_t firs
     }
 }
 
-static void run_unit(const DT(direct_pass) * s, int64_t unit, const DT(direct_scratch) * own) {
+static void run_unit(const DT(direct_pass) * pass, real *panels, int64_t unit, const DT(direct_scratch) * own) {
+    DT(direct_pass) mine = *pass, *s = &mine;
     const int64_t block = unit % s->blocks, chunk = unit / s->blocks % s->chunks, group = unit / s->blocks / s->chunks;
     const int64_t first = block * s->block, last = MIN(s->panels, first + s->block);
     const int64_t cuts = dtconv_ceil_div(s->h.written, s->rows), parts = dtconv_ceil_div(s->d.written, s->planes);
@@ -150,12 +152,25 @@ static void run_unit(const DT(direct_pass) * s, int64_t unit, const DT(direct_sc
     const int64_t last_plane = MIN(s->d.written, plane + s->planes);
     const int64_t row = chunk % cuts * s->rows, end = MIN(s->h.written, row + s->rows);
     if (own->sums) DT(gather_begin)(own->sums);
+    if (s->late) {
+        s->filters = panels;
+        DT(direct_pack_block)(s, group, first, last);
+    }
     for (dtconv_axis_class d = {0}; DT(direct_next_class)(&s->d, plane, last_plane, &d);)
         for (dtconv_axis_class h = {0}; DT(direct_next_class)(&s->h, row, end, &h);)
             for (dtconv_axis_class w = {0}; DT(direct_next_class)(&s->w, 0, s->w.written, &w);)
                 DT(direct_run_class)(s, group, first, last, image, &d, &h, &w, own);
     const int64_t j = first * DIRECT_NR, n = MIN(last * DIRECT_NR, s->cw) - j;
     if (own->sums) DT(gather_end)(own->sums, &s->gathered, chunk, group * s->cw + j, n);
+}
+
+/* The pass; where one chunk holds all pixels, each panel is used once, and large filters are packed when they are. */
+static DT(direct_pass) prepare(const dtconv_conv *p, int backward_data) {
+    DT(direct_pass) s = DT(direct_prepare)(p, backward_data);
+    if (s.chunks > 1 || s.dots || s.packed < LARGE) return s;
+    s.packed = 0;
+    s.late = dtconv_round((size_t)(s.block * s.depth * DIRECT_NR) * sizeof(real));
+    return s;
 }
 
 static dtconv_status run(DT(direct_pass) * s, const DT(conv_args) * a, void *workspace, size_t bytes) {
@@ -171,38 +186,39 @@ static dtconv_status run(DT(direct_pass) * s, const DT(conv_args) * a, void *wor
     memory += s->parts;
 #pragma omp parallel num_threads((int)s->threads)
     {
-        DT(direct_pack_filters)(s);
-        char *mine = memory + (size_t)dtconv_thread_id() * (s->segments + s->copied + s->beside + s->sums);
-        char *rows = mine + s->segments, *beside = rows + s->copied;
+        if (!s->late) DT(direct_pack_filters)(s);
+        char *panels = memory + (size_t)dtconv_thread_id() * (s->late + s->segments + s->copied + s->beside + s->sums);
+        char *mine = panels + s->late, *rows = mine + s->segments, *beside = rows + s->copied;
         DT(gather_sums) sums = DT(gather_sums_on)(beside + s->beside, s->block * DIRECT_NR);
         const int bypass = s->gathered.wanted && s->turned && a->reductions.bypass;
         const DT(direct_scratch) own = {(dtconv_segment *)mine, (real *)rows, bypass ? (real *)beside : NULL,
                                         s->gathered.wanted ? &sums : NULL};
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++) run_unit(s, unit, &own);
+        for (int64_t unit = 0; unit < s->groups * s->chunks * s->blocks; unit++)
+            run_unit(s, (real *)panels, unit, &own);
         DT(gather_merge)(&s->gathered);
     }
     return DTCONV_OK;
 }
 
 size_t DT(conv_direct_forward_workspace)(const dtconv_conv *p) {
-    const DT(direct_pass) s = DT(direct_prepare)(p, 0);
+    const DT(direct_pass) s = prepare(p, 0);
     return DT(direct_bytes)(&s);
 }
 
 dtconv_status DT(conv_direct_forward)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
-    DT(direct_pass) s = DT(direct_prepare)(p, 0);
+    DT(direct_pass) s = prepare(p, 0);
     if (a->prologue.mean && (!dtconv_is_pointwise(p) || p->groups > 1)) return DTCONV_UNSUPPORTED;
     return run(&s, a, workspace, bytes);
 }
 
 size_t DT(conv_direct_backward_data_workspace)(const dtconv_conv *p) {
-    const DT(direct_pass) s = DT(direct_prepare)(p, 1);
+    const DT(direct_pass) s = prepare(p, 1);
     return DT(direct_bytes)(&s);
 }
 
 dtconv_status DT(conv_direct_backward_data)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                             size_t bytes) {
-    DT(direct_pass) s = DT(direct_prepare)(p, 1);
+    DT(direct_pass) s = prepare(p, 1);
     return run(&s, a, workspace, bytes);
 }

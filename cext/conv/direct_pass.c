@@ -86,7 +86,7 @@ int DT(direct_is_along_taps)(const dtconv_conv *p, int pass) {
 int DT(direct_reads_in_place)(const dtconv_conv *p) { return DT(direct_prepare)(p, 0).in_place; }
 
 size_t DT(direct_bytes)(const DT(direct_pass) * s) {
-    return 64 + s->packed + s->parts + (size_t)s->threads * (s->segments + s->copied + s->beside + s->sums);
+    return 64 + s->packed + s->parts + (size_t)s->threads * (s->late + s->segments + s->copied + s->beside + s->sums);
 }
 
 /* Row j of filters: w of channel j that is written, (tap, channel that is read). */
@@ -105,23 +105,35 @@ static void pack_dots(const DT(direct_pass) * s) {
     }
 }
 
-/* Panels of NR channels; row (tap, channel that is read), taps as the axes count them. */
+/* A tap of a panel of NR channels; rows are (tap, channel that is read), taps as the axes count them. */
+static void pack_tap(const DT(direct_pass) * s, int64_t group, int64_t panel, int64_t tap, real *to) {
+    const int64_t taps = s->d.taps * s->h.taps * s->w.taps, columns = s->groups * (s->turned ? s->cr : s->cw);
+    const int64_t from = s->turned ? taps - 1 - tap : tap, j = panel * DIRECT_NR;
+    const real *w = s->args->w + from * (s->turned ? s->cw : s->cr) * columns;
+    const DT(matrix) plain = {w + group * s->cw, columns, 1}, trans = {w + group * s->cr, 1, columns};
+    DT(pack_b_matrix)(s->turned ? &trans : &plain, 0, s->cr, j, MIN(DIRECT_NR, s->cw - j), DIRECT_NR,
+                      to + tap * s->cr * DIRECT_NR);
+}
+
 void DT(direct_pack_filters)(const DT(direct_pass) * s) {
     if (s->in_place) return;
     if (s->dots) {
         pack_dots(s);
         return;
     }
-    const int64_t taps = s->d.taps * s->h.taps * s->w.taps, columns = s->groups * (s->turned ? s->cr : s->cw);
+    const int64_t taps = s->d.taps * s->h.taps * s->w.taps;
 #pragma omp for schedule(static)
     for (int64_t unit = 0; unit < s->groups * s->panels * taps; unit++) {
         const int64_t tap = unit % taps, panel = unit / taps % s->panels, group = unit / taps / s->panels;
-        const int64_t from = s->turned ? taps - 1 - tap : tap, j = panel * DIRECT_NR;
-        const real *w = s->args->w + from * (s->turned ? s->cw : s->cr) * columns;
-        const DT(matrix) plain = {w + group * s->cw, columns, 1}, trans = {w + group * s->cr, 1, columns};
-        DT(pack_b_matrix)(s->turned ? &trans : &plain, 0, s->cr, j, MIN(DIRECT_NR, s->cw - j), DIRECT_NR,
-                          (real *)dtconv_direct_panel(s, group, panel) + tap * s->cr * DIRECT_NR);
+        pack_tap(s, group, panel, tap, (real *)dtconv_direct_panel(s, group, panel));
     }
+}
+
+void DT(direct_pack_block)(DT(direct_pass) * s, int64_t group, int64_t first, int64_t last) {
+    s->base = group * s->panels + first;
+    for (int64_t panel = first; panel < last; panel++)
+        for (int64_t tap = 0; tap < s->d.taps * s->h.taps * s->w.taps; tap++)
+            pack_tap(s, group, panel, tap, (real *)dtconv_direct_panel(s, group, panel));
 }
 
 int64_t DT(direct_segments)(const DT(direct_pass) * s, const dtconv_axis_class *d, const dtconv_axis_class *h,

@@ -22,6 +22,8 @@ typedef struct {
     int64_t lda;              /* distance of its pixels */
     real *written, *filters;
     int turned;
+    size_t late; /* bytes of a thread's own panels, where a block is packed when it is used; 0: all are packed before */
+    int64_t base; /* the first panel that has been packed */
     int moved;    /* whether the axis of rows is that of the pixels of a row: see direct_view */
     int in_place; /* whether filters are read where they lie */
     int dots;     /* whether vectors lie along what is summed, not along the few channels that are written */
@@ -36,9 +38,12 @@ size_t DT(direct_bytes)(const DT(direct_pass) * s);
  * team. */
 void DT(direct_pack_filters)(const DT(direct_pass) * s);
 
+/* Packs panels [first, last) of a group to s->filters, from which they are read then; called by one thread. */
+void DT(direct_pack_block)(DT(direct_pass) * s, int64_t group, int64_t first, int64_t last);
+
 static inline const real *dtconv_direct_panel(const DT(direct_pass) * s, int64_t group, int64_t panel) {
     if (s->in_place) return s->args->w + panel * DIRECT_NR;
-    return s->filters + (group * s->panels + panel) * s->depth * DIRECT_NR;
+    return s->filters + (group * s->panels + panel - s->base) * s->depth * DIRECT_NR;
 }
 
 /* The steps of a class: a run per row of taps where its channels lie side by side, else one per tap.  Returns their

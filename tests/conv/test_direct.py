@@ -169,6 +169,22 @@ def test_filters_of_few_pixels_are_not_packed(sizes, dtype):
     np.testing.assert_array_equal(got[: p.n], y)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_large_filters_of_few_pixels_are_packed_when_they_are_used(groups):
+    """Each thread packs blocks of its own; workspaces have no room for all panels."""
+    p = ConvProblem(2, 4, 4, 192 * groups, 192 * groups, 3, padding="same", groups=groups)
+    case = case_of(p)
+    for direction in ("forward", "backward_data"):
+        results = []
+        for threads in (1, 3):
+            config.set_num_threads(threads)
+            results.append(case.run("direct", direction))
+        case.check("direct", direction, results[0])
+        np.testing.assert_array_equal(results[1], results[0])
+    config.set_num_threads(1)
+    assert workspace_bytes(p, "backward_data", "direct") < case.w.nbytes
+
+
 def test_sums_of_few_channels_do_not_depend_on_the_image():
     """A row of taps is one run, also where the image is one row, or as wide as the filter."""
     for ci, kernel in ((5, (1, 9)), (5, (9, 1)), (3, (3, 3))):
