@@ -15,14 +15,17 @@
 #include "few_filters_weights.h"
 #include "pointwise_weights.h"
 
+#include "../gemm/thin.h"
+
 enum {
     CHUNK_PIXELS = 224,
     CHUNK_BYTES = 512 << 10, /* of x */
     SUMS_BYTES = 4 << 20,    /* of all slices */
     SLICES = 16,
-    TILES = 512, /* wanted in all slices together */
-    UNITS = 4,   /* wanted for each thread where there are slices */
-    LINES = 256  /* that a tile loads on the way, at most */
+    TILES = 512,  /* wanted in all slices together */
+    UNITS = 4,    /* wanted for each thread where there are slices */
+    FEW_ROWS = 4, /* of dw's transpose */
+    LINES = 256   /* that a tile loads on the way, at most */
 };
 
 /* Images of x as they are, or the copy of a chunk. */
@@ -286,7 +289,32 @@ static void run_unit(const pass_state *s, int64_t unit, const scratch *own) {
 
 static int is_one_product(const dtconv_conv *p) { return dtconv_is_pointwise(p) && p->groups == 1; }
 
+/* Whether dw is a few rows, as its transpose, of a product with images of one pixel, which are then read once as they
+ * lie (gemm/thin.c). */
+static int is_few_rows(const dtconv_conv *p) {
+    return is_one_product(p) && p->id * p->ih * p->iw == 1 && p->co <= FEW_ROWS &&
+           DT(gemm_has_few_rows)(p->co, p->ci, p->n);
+}
+
+static size_t few_rows_bytes(const dtconv_conv *p) {
+    return dtconv_round((size_t)(p->ci * p->co) * sizeof(real)) + DT(gemm_workspace)(p->co, p->ci, p->n);
+}
+
+/* dw^T (co x ci) = dy^T (co x n) x (n x ci) */
+static dtconv_status few_rows(const dtconv_conv *p, const DT(conv_args) * a, void *workspace, size_t bytes) {
+    const size_t used = dtconv_round((size_t)(p->ci * p->co) * sizeof(real));
+    const DT(matrix) dy = {a->y, 1, p->ldy}, x = {a->x, p->ldx, 1};
+    real *dw = p->co == 1 ? a->w : workspace;
+    if (bytes < few_rows_bytes(p)) return DTCONV_WORKSPACE;
+    const DT(gemm_args) gemm = DT(gemm_of_matrices)(p->co, p->ci, p->n, &dy, &x, dw, p->ci, 0);
+    const dtconv_status status = DT(gemm)(&gemm, (char *)workspace + used, bytes - used);
+    for (int64_t c = 0; !status && p->co > 1 && c < p->ci; c++)
+        for (int64_t j = 0; j < p->co; j++) a->w[c * p->co + j] = dw[j * p->ci + c];
+    return status;
+}
+
 size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
+    if (is_few_rows(p)) return MAX(few_rows_bytes(p), DT(pointwise_weights_workspace)(p));
     if (is_one_product(p)) return DT(pointwise_weights_workspace)(p);
     if (DT(has_few_filters)(p)) return DT(few_filters_weights_workspace)(p);
     const pass_state s = prepare(p);
@@ -295,6 +323,7 @@ size_t DT(conv_direct_backward_weights_workspace)(const dtconv_conv *p) {
 
 dtconv_status DT(conv_direct_backward_weights)(const dtconv_conv *p, const DT(conv_args) * a, void *workspace,
                                                size_t bytes) {
+    if (is_few_rows(p) && !a->prologue.mean) return few_rows(p, a, workspace, bytes);
     if (is_one_product(p)) return DT(pointwise_weights)(p, a, workspace, bytes);
     if (DT(has_few_filters)(p)) return DT(few_filters_weights)(p, a, workspace, bytes);
     if (a->prologue.mean) return DTCONV_UNSUPPORTED;

@@ -245,6 +245,21 @@ def test_filter_gradients_of_large_filters_copy_their_chunks(channels):
     case.check("direct", "backward_weights", case.run("direct", "backward_weights"))
 
 
+@pytest.mark.parametrize("filters", [1, 3])
+def test_gradients_of_few_filters_as_large_as_the_image(filters):
+    """One product that reads x as it lies; the same bits on any number of threads; nothing beyond the workspace."""
+    case, results = case_of(ConvProblem(19, 13, 9, 131, filters, (13, 9))), []
+    for threads in (1, 3):
+        config.set_num_threads(threads)
+        nbytes = workspace_bytes(case.p, "backward_weights", "direct")
+        memory, dw = np.full(nbytes + 4096, 0xA5, np.uint8), np.full_like(case.w, np.nan)
+        run(bind(case.p, "backward_weights", "direct", case.x, dw, case.dy, workspace=memory[:nbytes]))
+        assert (memory[nbytes:] == 0xA5).all()
+        results.append(dw)
+    case.check("direct", "backward_weights", results[0])
+    np.testing.assert_array_equal(results[1], results[0])
+
+
 @pytest.mark.parametrize("kernel", [each.name for each in microkernels.available("float32") if each.usable])
 def test_pointwise_filter_gradients_with_each_micro_kernel(kernel):
     """Panels narrower than half a vector, too: what is stored past a row is stored again, or not stored at all."""
