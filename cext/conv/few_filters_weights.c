@@ -114,8 +114,11 @@ static pass_state prepare(const dtconv_conv *p) {
 
 static size_t bytes_of(const pass_state *s) { return 64 + s->sums + (size_t)s->threads * (s->copied + s->segments); }
 
+/* Pixels of x may lie apart, as those of a slice of channels do, which are copied. */
 size_t DT(few_filters_weights_workspace)(const dtconv_conv *p) {
-    const pass_state s = prepare(p);
+    dtconv_conv apart = *p;
+    apart.ldx = p->ci + 1;
+    const pass_state s = prepare(&apart);
     return bytes_of(&s);
 }
 
