@@ -9,7 +9,7 @@ from pydtconv import config
 
 @pytest.mark.slow
 def test_precisions_take_turns_and_leave_the_settings_as_they_were():
-    rows = list(precisions.measured(Case("resnet20", 32, 2), ("float32", "mixed_bfloat16", "medium"), 0))
+    rows = list(precisions.measured(Case("resnet20", 32, 16), ("float32", "mixed_bfloat16", "medium"), 0))
     assert [row["precision"] for row in rows] == ["float32", "mixed_bfloat16", "medium"]
     assert all(row["steps"] == 3 for row in rows)
     assert rows[0]["ratio"] == rows[0]["of float32"] == 1
