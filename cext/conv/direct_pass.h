@@ -34,8 +34,7 @@ DT(direct_pass) DT(direct_prepare)(const dtconv_conv *p, int backward_data);
 size_t DT(direct_bytes)(const DT(direct_pass) * s);
 
 /* Packs the filters into panels of NR channels, or of dots into rows of what is summed, unless they are read in place;
- * called by all threads of a
- * team. */
+ * called by all threads of a team. */
 void DT(direct_pack_filters)(const DT(direct_pass) * s);
 
 /* Packs panels [first, last) of a group to s->filters, from which they are read then; called by one thread. */

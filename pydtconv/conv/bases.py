@@ -72,12 +72,6 @@ def interpolated(p: ConvProblem) -> list[Basis]:
     """
     high, wide = (
         [n for n in range(points, (1 << (points - 1).bit_length()) + 1) if is_length(n) or n == points == 1]
-        for points in (extent + sum(sides) for extent, sides in zip((p.ih, p.iw), _sides(p), strict=True))
+        for points in (axis.before + axis.extent + axis.after for axis in p.axes[1:])
     )
     return list(zip(high, wide, strict=True)) if high == wide else [(a, b) for a in high for b in wide]
-
-
-def _sides(p: ConvProblem) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The padding of rows and of columns."""
-    *others, last = p.padding
-    return (others[-1] if others else (0, 0)), last

@@ -190,10 +190,9 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
     seen = _seen(p)
     if direction == "backward_weights" and seen.is_pointwise and p.groups == 1:
         return _work_of_pointwise_weights(seen)
-    if direction == "backward_weights" and ext.direct_is_along_taps(seen.sizes, direction, p.dtype):
-        return _work_of_few_filters(seen)
-    if direction != "backward_weights" and ext.direct_is_along_taps(seen.sizes, direction, p.dtype):
-        return _work_along_taps(seen, direction)
+    if ext.direct_is_along_taps(seen.sizes, direction, p.dtype):
+        weights = direction == "backward_weights"
+        return _work_of_few_filters(seen) if weights else _work_along_taps(seen, direction)
     in_place = direction == "forward" and ext.direct_reads_in_place(seen.sizes, p.dtype)
     narrow = NARROW * (LONG_SUMS[direction] if seen is not p and not in_place else 1.0)
     p = seen

@@ -76,6 +76,23 @@ def test_filter_gradients_of_many_chunks_do_not_depend_on_threads():
         assert len(set(results)) == 1
 
 
+def check_gradients(case):
+    """Filters' gradients of dense images and of slices of channels: the same bits on any number of threads; nothing
+    beyond the workspace."""
+    p, results = case.p, []
+    for threads in (1, 2, 5):
+        config.set_num_threads(threads)
+        nbytes = workspace_bytes(p, "backward_weights", "direct")
+        for images in (lambda array: array, channel_slice):
+            memory, dw = np.full(nbytes + 4096, 0xA5, np.uint8), np.full_like(case.w, np.nan)
+            run(bind(p, "backward_weights", "direct", images(case.x), dw, images(case.dy), workspace=memory[:nbytes]))
+            assert (memory[nbytes:] == 0xA5).all()
+            results.append(dw)
+    case.check("direct", "backward_weights", results[0])
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("n", "side", "ci", "co"),
@@ -84,17 +101,7 @@ def test_filter_gradients_of_many_chunks_do_not_depend_on_threads():
 )
 def test_pointwise_filter_gradients_in_blocks(n, side, ci, co, dtype):
     """Blocks of pixels, channels and columns; the same bits on any number of threads; nothing beyond the workspace."""
-    case, results = case_of(ConvProblem(n, side, side, ci, co, 1, dtype=dtype)), []
-    for threads in (1, 2, 5):
-        config.set_num_threads(threads)
-        nbytes = workspace_bytes(case.p, "backward_weights", "direct")
-        memory, dw = np.full(nbytes + 4096, 0xA5, np.uint8), np.full_like(case.w, np.nan)
-        run(bind(case.p, "backward_weights", "direct", case.x, dw, case.dy, workspace=memory[:nbytes]))
-        assert (memory[nbytes:] == 0xA5).all()
-        results.append(dw)
-    case.check("direct", "backward_weights", results[0])
-    for other in results[1:]:
-        np.testing.assert_array_equal(other, results[0])
+    check_gradients(case_of(ConvProblem(n, side, side, ci, co, 1, dtype=dtype)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -114,18 +121,7 @@ def test_gradients_of_few_filters_lie_along_taps(sizes, dtype):
     nothing beyond the workspace, and nothing of x where no tap meets it."""
     p = ConvProblem(dtype=dtype, **sizes)
     assert ext.direct_is_along_taps(p.sizes, "backward_weights", dtype)
-    case, results = case_of(p), []
-    for threads in (1, 2, 5):
-        config.set_num_threads(threads)
-        nbytes = workspace_bytes(p, "backward_weights", "direct")
-        for images in (lambda array: array, channel_slice):
-            memory, dw = np.full(nbytes + 4096, 0xA5, np.uint8), np.full_like(case.w, np.nan)
-            run(bind(p, "backward_weights", "direct", images(case.x), dw, images(case.dy), workspace=memory[:nbytes]))
-            assert (memory[nbytes:] == 0xA5).all()
-            results.append(dw)
-    case.check("direct", "backward_weights", results[0])
-    for other in results[1:]:
-        np.testing.assert_array_equal(other, results[0])
+    check_gradients(case_of(p))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
