@@ -45,7 +45,7 @@ typedef struct {
     int64_t chunks, slices, parts; /* parts: units of work in a slice, which divide its tiles */
     int copies;                    /* whether x is copied */
     int in_place;                  /* whether dy is a panel itself */
-    int64_t step;                  /* from pixel to pixel of a panel */
+    int64_t across, step;          /* numbers of a pixel of a copied panel; and from pixel to pixel of any */
     int64_t groups_of_rows;        /* taps, or 1 where a tile's rows may be of several taps */
     int64_t height, pieces;        /* rows of dw of such a group, and tiles */
     int64_t panels, tiles;         /* tiles of dw across, and in all */
@@ -68,8 +68,7 @@ static void cut_pixels(pass_state *s) {
     const int64_t plane = s->oh * s->ow, planes = s->n * s->od;
     const int64_t x_pixels = MIN(s->p.sd, s->p.kd) * MIN(s->p.sh, s->p.kh) * MIN(s->p.sw, s->p.kw);
     const int64_t bytes = (s->ci * x_pixels + s->co) * (int64_t)sizeof(real);
-    const int64_t most = s->in_place ? CHUNK_PIXELS * DIRECT_NR / s->p.ldy : CHUNK_PIXELS;
-    const int64_t pixels = MAX(64, MIN(most, CHUNK_BYTES / bytes));
+    const int64_t pixels = MAX(64, MIN(CHUNK_PIXELS * DIRECT_NR / s->across, CHUNK_BYTES / bytes));
     s->cuts = plane > pixels ? dtconv_ceil_div(s->oh, MAX(1, pixels / s->ow)) : 1;
     s->rows = dtconv_ceil_div(s->oh, s->cuts);
     s->cuts = dtconv_ceil_div(s->oh, s->rows);
@@ -93,9 +92,8 @@ static void cut_filters(pass_state *s) {
     s->groups_of_rows = s->copies ? 1 : s->taps;
     s->height = s->copies ? s->depth : s->ci;
     s->pieces = dtconv_ceil_div(s->height, DIRECT_MR);
-    s->panels = dtconv_ceil_div(s->co, DIRECT_NR);
     s->tiles = p->groups * s->panels * s->groups_of_rows * s->pieces;
-    s->step = s->in_place ? p->ldy : DIRECT_NR;
+    s->step = s->in_place ? p->ldy : s->across;
 }
 
 static pass_state prepare(const dtconv_conv *problem) {
@@ -104,8 +102,10 @@ static pass_state prepare(const dtconv_conv *problem) {
     s.n = p->n, s.od = p->od, s.oh = p->oh, s.ow = p->ow, s.taps = dtconv_taps(p);
     s.whole = (source){NULL, p->id, p->ih, p->iw, p->ldx, p->pad_f, p->pad_t, p->pad_l};
     s.ci = p->ci / p->groups, s.co = p->co / p->groups;
-    s.depth = s.taps * s.ci;
-    s.in_place = p->groups == 1 && p->ldy <= DIRECT_NR && s.co % V == 0;
+    s.depth = s.taps * s.ci, s.panels = dtconv_ceil_div(s.co, DIRECT_NR);
+    /* where pixels of dy lie apart changes no chunk, and so neither results nor the workspace */
+    s.across = s.panels == 1 && p->groups == 1 ? dtconv_ceil_div(s.co, V) * V : DIRECT_NR;
+    s.in_place = s.across == s.co && p->groups == 1 && p->ldy <= DIRECT_NR;
     cut_pixels(&s);
     cut_filters(&s);
     const int64_t dw = s.depth * p->co * (int64_t)sizeof(real), threads = s.threads;
@@ -115,7 +115,7 @@ static pass_state prepare(const dtconv_conv *problem) {
     s.parts = MIN(s.tiles, s.slices == 1 ? threads : even ? 1 : dtconv_ceil_div(UNITS * threads, s.slices));
     s.sums = s.slices == 1 ? 0 : dtconv_round((size_t)(s.slices * dw));
     s.copied = s.copies ? dtconv_round((size_t)(s.copy.id * s.copy.ih * s.copy.iw * s.ci) * sizeof(real)) : 0;
-    s.panel = dtconv_round((size_t)(s.planes * s.rows * s.ow * DIRECT_NR) * sizeof(real));
+    s.panel = dtconv_round((size_t)(s.planes * s.rows * s.ow * s.across) * sizeof(real));
     s.segments = dtconv_round((size_t)(s.planes * s.rows) * sizeof(dtconv_segment));
     return s;
 }
@@ -153,7 +153,7 @@ static const real *panel_of(const pass_state *s, const chunk *at, int64_t j, int
     const real *dy = s->args->y + ((at->image * s->od + at->plane) * s->oh + at->row) * s->ow * ld + j;
     real *panel = copy;
     if (s->in_place) return dy;
-    for (int64_t i = 0; i < pixels; i++, dy += ld, panel += DIRECT_NR)
+    for (int64_t i = 0; i < pixels; i++, dy += ld, panel += s->step)
         for (int64_t v = 0; v < n; v += V) store(panel + v, n - v < V ? load_part(dy + v, n - v) : load(dy + v));
     return copy;
 }

@@ -251,3 +251,55 @@ def test_ranking_prefers_less_work():
     assert [algorithms(p, d)[0] for d in ("forward", "backward_data")] == first
     assert algorithms(ConvProblem(8, 32, 32, 64, 64, 3, padding="same"), "forward")[0] == "winograd"
     assert algorithms(ConvProblem(8, 32, 32, 64, 64, 3, groups=64), "forward") == ["depthwise"]
+
+
+COPIED = [
+    ((8, 6, 8, 8, 2), (3, 3, 3, 2, 8), "float32"),
+    ((1, 3, 9, 12, 8), (3, 3, 3, 8, 8), "float64"),
+    ((3, 5, 7, 12, 24), (3, 3, 3, 24, 16), "float32"),
+    ((3, 31, 46, 2), (5, 5, 2, 8), "float32"),
+]
+
+
+def plain_problems(algorithm, direction, count):
+    """Problems of one to three axes with channels in whole vectors and more pixels than a block has."""
+    row, random = TABLE[algorithm], np.random.default_rng(5)
+    # where more chunks, those of dy copied, once met a workspace for fewer
+    found = [ConvProblem.of(*shapes, 1, "same", 1, 1, dtype) for *shapes, dtype in COPIED]
+    found = [p for p in found if row.reason(p, direction) is None]
+    for _ in range(20 * count):
+        rank = int(random.integers(1, 4))
+        spatial = tuple(int(s) for s in random.integers(1, {1: 2000, 2: 48, 3: 13}[rank], rank))
+        ci, co = (int(c) for c in random.choice([1, 2, 3, 4, 8, 16, 24], 2))
+        groups = 1
+        if algorithm == "depthwise":
+            groups, co = ci, ci * int(random.integers(1, 3))
+        kernel = (int(random.choice([1, 3, 3, 5])),) * rank
+        dtype = str(random.choice(["float32", "float64"]))
+        shapes = (int(random.choice([1, 3, 8])), *spatial, ci), (*kernel, ci // groups, co)
+        p = ConvProblem.of(*shapes, 1, "same", 1, groups, dtype)
+        if row.reason(p, direction) is None:
+            found.append(p)
+    return found[:count]
+
+
+@pytest.mark.parametrize("count", [12, slow(500)])
+@every_pass
+def test_workspaces_are_enough_for_slices_of_channels(algorithm, direction, count):
+    """Whatever lies between pixels, a pass takes the workspace of its problem and not a byte behind it."""
+    problems = plain_problems(algorithm, direction, count)
+    assert len(problems) == count
+    for i, p in enumerate(problems):
+        config.set_num_threads(1 + i % 3)
+        random = np.random.default_rng(i)
+        x, w, y = (random.standard_normal(s).astype(p.dtype) for s in (p.x_shape, p.w_shape, p.y_shape))
+        nbytes, results = workspace_bytes(p, direction, algorithm), []
+        for after in (0, 1, 4, 40):
+            memory = np.full(nbytes + 4096, CANARY, np.uint8)
+            wide_x, of_w, wide_y = channel_slice(x, 0, after), w.copy(), channel_slice(y, 0, after)
+            run(bind(p, direction, algorithm, wide_x, of_w, wide_y, workspace=memory[:nbytes]))
+            assert (memory[nbytes:] == CANARY).all(), p
+            results.append({"forward": wide_y, "backward_data": wide_x, "backward_weights": of_w}[direction])
+        limit = tolerance(algorithm, p.dtype) * max(1.0, float(np.abs(results[0]).max()))
+        for result in results[1:]:
+            np.testing.assert_allclose(result, results[0], rtol=0, atol=limit, err_msg=str(p))
