@@ -22,7 +22,7 @@ from pydtconv.graph.passes.order import PASSES
 from pydtconv.graph.plan import MemoryLimitError, Plan
 from pydtconv.graph.schedule.convolution_passes import passes_of
 from pydtconv.graph.schedule.measured_times import measured
-from pydtconv.graph.schedule.memory_limit import choices
+from pydtconv.graph.schedule.memory_limit import choices, little_arithmetic
 from pydtconv.graph.schedule.offload import Timeline
 from pydtconv.graph.schedule.offload_search import Offload, Search
 from pydtconv.graph.schedule.offloaded import Offloaded
@@ -33,6 +33,8 @@ from pydtconv.graph.schedule.transfers import Disk
 if TYPE_CHECKING:
     from pydtconv.graph.dump import Dump
 
+#: numbers of tensors of little arithmetic that are tried before the fewest are looked for
+TRIED = 8
 #: bytes of a gradient on average, where each update is a launch of a device with memory of its own
 LARGE_EACH = 4 << 20
 
@@ -57,16 +59,16 @@ def build_plan(
     """Compiles a traced graph; the graph is changed by the rewriting and belongs to the plan afterwards.
 
     variant: convolution variant, None for the active one. memory_limit: bytes that `peak_bytes` may not exceed; where
-    the fastest algorithms need more, those with the smallest workspaces are taken instead, and then ever more tensors
-    recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, state_bytes, bytes of its
-    other variables, and gradient_parts, of how many processes each keeps a part of the gradients, for the prediction
-    only. recompute: tensors that backward computes again where it can, None for
-    those that one pass over memory brings back from what is kept anyway. updates: given where the optimizer can apply
-    gradients while backward runs; that is planned where the flat array of gradients would be large. tune: called where
-    the variant leaves the choice of algorithms open, before it is final. passes: in the place of the table's. dump: a
-    folder for the graph after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan. offload:
-    where tensors may be written to between forward and backward, so that the limit is met; the plan with the least
-    predicted time is taken.
+    the fastest algorithms need more, and normalized images are left out of memory, tensors that take little arithmetic
+    are recomputed, one after the other; then algorithms with the smallest workspaces are taken instead, and ever more
+    tensors recomputed, by the estimated time that it takes. slots: flat arrays of the optimizer, state_bytes, bytes of
+    its other variables, and gradient_parts, of how many processes each keeps a part of the gradients, for the
+    prediction only. recompute: tensors that backward computes again where it can, None for those that one pass over
+    memory brings back from what is kept anyway. updates: given where the optimizer can apply gradients while backward
+    runs; that is planned where the flat array of gradients would be large. tune: called where the variant leaves the
+    choice of algorithms open, before it is final. passes: in the place of the table's. dump: a folder for the graph
+    after each pass, the schedule and the memory; PYDTCONV_DUMP names one for every plan. offload: where tensors may be
+    written to between forward and backward, so that the limit is met; the plan with the least predicted time is taken.
 
     Raises ValueError for an unknown variant and for a graph whose loss is no scalar, MissingKernelError for an operator
     that no kernel runs, MemoryLimitError when no plan fits.
@@ -102,8 +104,13 @@ def _build_plan(
             return compiler.dumped(plan)
     if offload is not None:
         return compiler.dumped(compiler.offloading(offload, variant, memory_limit))
-    compiler.choose_anew(CompileOptions(variant, workspace_bytes=0, elides=False, kept_bytes=0))
     smallest = plan
+    if recompute is None and graph.elided:  # what else is recomputed has these images in memory
+        plan = compiler.recomputing_little(memory_limit)
+        if plan.peak_bytes <= memory_limit:
+            return compiler.dumped(plan)
+        smallest = min(smallest, plan, key=lambda plan: plan.peak_bytes)
+    compiler.choose_anew(CompileOptions(variant, workspace_bytes=0, elides=False, kept_bytes=0))
     candidates = choices(graph, Scheduler(graph, ()).readers) if recompute is None else [recompute]
     for choice in candidates:
         plan = compiler.plan(choice)
@@ -189,6 +196,24 @@ class _Compiler:
     def plan(self, recompute: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""
         return self.finish(self.layout(recompute))
+
+    def recomputing_little(self, limit: int) -> Plan:
+        """The plan within the limit that recomputes the fewest tensors of little arithmetic, else the smallest one.
+
+        More of them may take more at a time: some numbers of them are tried, whatever the limit is.
+        """
+        every = little_arithmetic(self.graph, Scheduler(self.graph, ()).readers)
+        count = len(every)
+        if not every:
+            return self.plan(None)
+        plans = {tried: self.plan(every[tried - 1]) for tried in {-(-count * i // TRIED) for i in range(1, TRIED + 1)}}
+        few, many = 0, min(plans, key=lambda tried: (plans[tried].peak_bytes, tried))
+        while plans[many].peak_bytes <= limit and many - few > 1:  # the first is too few, the second enough
+            middle = (few + many) // 2
+            if middle not in plans:
+                plans[middle] = self.plan(every[middle - 1])
+            few, many = (few, middle) if plans[middle].peak_bytes <= limit else (middle, many)
+        return plans[many]
 
     def layout(self, recompute: Collection[Tensor] | None, overlaps: bool = True) -> Scheduler:
         """The steps of that plan.  overlaps: see Scheduler."""

@@ -4,6 +4,10 @@ The nodes are cut into segments where little passes from one to the next.  What 
 computes is recomputed when backward comes to it (T. Chen et al., "Training Deep Nets with Sublinear Memory Cost",
 2016).  Shorter segments keep more and need less at a time; a choice may also leave the segments alone that gain the
 least bytes for the time that it takes to run them again.
+
+Before that come single tensors that take little arithmetic, as the results of depthwise convolutions do: often most of
+a mobile network's bytes are theirs, and with images that are never stored (graph.elided) they are all that is computed
+again.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from pydtconv.conv import calibrated
 from pydtconv.graph.ir.graph import Graph, Node, Tensor, base_of, replay_flops
 from pydtconv.graph.ir.rewriting import updated_state
 from pydtconv.graph.schedule.rematerialization import (
+    FLOPS_A_BYTE,
+    SMALLEST,
     Rematerialization,
     cheap_tensors,
     recomputable,
@@ -53,6 +59,29 @@ def choices(graph: Graph, readers: Mapping[Tensor, int]) -> Iterator[Collection[
             found[needed] = _seconds(needed, graph.elided)
     yield cheap
     yield from sorted(found, key=found.__getitem__)
+
+
+def little_arithmetic(graph: Graph, readers: Mapping[Tensor, int]) -> list[set[Tensor]]:
+    """Collections of tensors to recompute, each with one more than the last, beside the cheap ones.
+
+    That is the one which takes the least time for its bytes, of those that at most FLOPS_A_BYTE operations for each
+    byte make of what is kept.
+    """
+    found = cheap_tensors(graph, readers)
+    kept, state = {base_of(tensor) for tensor in readers}, updated_state(graph)
+    single = [node for node in graph.nodes if _takes_little(graph, node, kept, found, state)]
+    single.sort(key=lambda node: seconds_of(node, graph.elided) / node.outputs[0].spec.nbytes)
+    return [{*found, *(node.outputs[0] for node in single[: i + 1])} for i in range(len(single))]
+
+
+def _takes_little(
+    graph: Graph, node: Node, kept: Collection[Tensor], cheap: Collection[Tensor], state: Collection[Tensor]
+) -> bool:
+    out = node.outputs[0]
+    if out in cheap or out not in kept or out.spec.nbytes < SMALLEST or not recomputable(graph, out, state):
+        return False
+    known = all(tensor in kept or tensor in cheap or tensor.node is None for tensor in sources_of(node, graph.elided))
+    return known and 0 < replay_flops(node) <= FLOPS_A_BYTE * out.spec.nbytes
 
 
 def _seconds(tensors: Collection[Tensor], elided: Mapping[Tensor, Tensor]) -> float:
