@@ -2,7 +2,8 @@
 
 --static needs no GPU: what NVIDIA's compiler says of every kernel (gpu_static.py), into gpu_static.csv, what
 transforms ask of memory (gpu_counts.py), into gpu_counts.csv, and convgemm in the passes of networks (gpu_convgemm.py),
-into gpu_convgemm.csv, with the memory that plans take, into gpu_memory.csv.  It fails where a kernel spills registers.
+into gpu_convgemm.csv and, in TF32, gpu_convgemm_tf32.csv, with the memory that plans take, into gpu_memory.csv.  It
+fails where a kernel spills registers.
 --peer torch needs one: transforms beside cuFFT, convolutions beside cuDNN and training beside PyTorch on the same GPU
 (gpu_peers.py), into gpu_fft.csv, gpu_layers.csv, gpu_table3.csv to gpu_table5.csv, gpu_sweep.csv and gpu_train.csv,
 with ratios and pictures; with --precision high both sides round operands to TF32, and names end in _tf32.
@@ -44,11 +45,17 @@ def static() -> int:
     passes = [row | {name: known[str(row["kernel"])][name] for name in columns} for row in gpu_convgemm.table()]
     report.print_table("convgemm: counts, and the roofline of an H100", passes)
     report.write_csv("gpu_convgemm", passes)
+    tf32 = [row | {name: known[str(row["kernel"])][name] for name in columns} for row in gpu_convgemm.table(tf32=True)]
+    report.print_table("convgemm in TF32: counts, and the roofline of an H100", tf32)
+    report.write_csv("gpu_convgemm_tf32", tf32)
     memory = list(gpu_convgemm.memory(networks.cases()))
     report.print_table("memory of training by the plan, beside im2col's", memory)
     report.write_csv("gpu_memory", memory)
-    for network, shares in gpu_convgemm.shares(passes).items():
-        print(f"{network}: {', '.join(f'{name} {share:.0%} of the peak' for name, share in shares.items())}")
+    for kind, found in (("FMA", passes), ("TF32", tf32)):
+        for network, shares in gpu_convgemm.shares(found).items():
+            print(
+                f"{network}, {kind}: {', '.join(f'{name} {share:.0%} of the peak' for name, share in shares.items())}"
+            )
     worst = {name: max(int(str(row[name])) for row in rows) for name in ("registers", "spill_bytes", "shared_bytes")}
     least = min(float(str(row["occupancy"])) for row in rows)
     print(f"{len(rows)} rows: at most {worst}, occupancy at least {least:.3f}")

@@ -4,11 +4,16 @@ Blocks of a launch are alike but for the edges of images, where there is less to
 counted, of backward_data one for each residue of its strides; all others are taken to be the same.  Sums have equal
 steps, too: two short ones are counted, and what a step asks for follows.  The roofline is that of gpu_counts.py; where
 tiles are not full, what they multiply is more than the convolution's operations, and the share is of the latter.
+
+In TF32 the roofline is that of tensor cores: memory moves images and filters once, and what blocks read again comes
+from L2.  `filled` is how many blocks a multiprocessor has on average, to how many the busiest one has; it is not in
+the bound.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -17,13 +22,14 @@ import numpy as np
 
 import pydtconv as keras
 from benchmarks import networks
-from benchmarks.gpu_counts import H100, CountingHost, Counts, Roof
+from benchmarks.gpu_counts import H100, H100_TF32, PRODUCT, CountingHost, Counts, Roof
 from benchmarks.networks import Case
 from pydtconv import config
 from pydtconv.conv.problem import DIRECTIONS, ConvProblem
 from pydtconv.devices.tuning import bind
 from pydtconv.kernels.base import Call
-from pydtconv.kernels.gpu.convolutions.convgemm import DEEP, Convgemm, Plan
+from pydtconv.kernels.gpu.convolutions.convgemm import Convgemm, Plan
+from pydtconv.kernels.gpu.convolutions.tiles import PROCESSORS
 
 CASES = (Case("resnet34", 224, 16), Case("vgg16", 224, 8), Case("densenet121", 224, 16))
 
@@ -65,19 +71,19 @@ class Cut(Convgemm):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    def plan(self, p: ConvProblem, direction: str, wide: bool) -> Plan:
+    def plan(self, p: ConvProblem, direction: str, wide: bool, tf32: bool = False) -> Plan:
         return self._plan
 
 
-def counts_of(p: ConvProblem, direction: str) -> tuple[str, Counts]:
+def counts_of(p: ConvProblem, direction: str, tf32: bool = False) -> tuple[str, Counts]:
     """The kernel of a pass and what all its blocks ask for, the sum of partial sums left out."""
-    plan = Convgemm().plan(p, direction, True)
+    plan = Convgemm().plan(p, direction, True, tf32)
     if direction == "backward_weights":
         short = [64, 128] if plan.pixels > 128 else [plan.pixels]
         found = [_counted(p, direction, plan._replace(pixels=pixels)) for pixels in short]
         return found[0][0], _extended([counts for _, counts in found], short, plan.pixels)
     channels = (p.ci if direction == "forward" else p.co) // p.groups
-    unit = DEEP * plan.tile.slices
+    unit = plan.tile.deep * plan.tile.slices
     short = [unit, 2 * unit] if channels % unit == 0 and channels > 2 * unit else [channels]
     found = [_counted(_of_channels(p, direction, count * p.groups), direction, plan) for count in short]
     return found[0][0], _extended([counts for _, counts in found], short, channels)
@@ -118,26 +124,46 @@ def convolutions_of(case: Case) -> Counter[ConvProblem]:
     return found
 
 
-def table(cases: Iterable[Case] = CASES, roof: Roof = H100) -> Iterator[dict[str, object]]:
+def table(cases: Iterable[Case] = CASES, tf32: bool = False) -> Iterator[dict[str, object]]:
     """A row for each convolution of networks and pass; no gradient of an image of three colors."""
     for case in cases:
         for p, layers in convolutions_of(case).items():
             for direction in DIRECTIONS if p.ci > 3 else ("forward", "backward_weights"):
-                yield row(case, p, direction, layers, roof)
+                yield (row_in_tf32 if tf32 else row)(case, p, direction, layers)
 
 
 def row(case: Case, p: ConvProblem, direction: str, layers: int, roof: Roof = H100) -> dict[str, object]:
     kernel, counts = counts_of(p, direction)
     plan, seconds = Convgemm().plan(p, direction, True), roof.seconds(counts)
+    return _described(case, p, direction, layers, kernel, counts, plan) | {
+        "operations_to_least": round(counts.operations / p.flops, 3),
+        "bound_us": round(1e6 * seconds, 2),
+        "share_of_peak": round(p.flops / roof.operations / seconds, 3),
+    }
+
+
+def row_in_tf32(case: Case, p: ConvProblem, direction: str, layers: int, roof: Roof = H100_TF32) -> dict[str, object]:
+    kernel, counts = counts_of(p, direction, True)
+    plan, least = Convgemm().plan(p, direction, True, True), 4 * sum(map(math.prod, (p.x_shape, p.w_shape, p.y_shape)))
+    seconds, tile = roof.seconds(counts, least), plan.tile
+    blocks = counts.warps * 32 // tile.threads
+    return _described(case, p, direction, layers, kernel, counts, plan) | {
+        "operations_to_least": round(counts.products * PRODUCT / p.flops, 3),
+        "filled": round(blocks / (-(-blocks // PROCESSORS) * PROCESSORS), 3),
+        "bound_us": round(1e6 * seconds, 2),
+        "share_of_peak": round(p.flops / roof.products / seconds, 3),
+    }
+
+
+def _described(
+    case: Case, p: ConvProblem, direction: str, layers: int, kernel: str, counts: Counts, plan: Plan
+) -> dict[str, object]:
     return {
         **{"network": case.network, "images": case.size, "batch": case.batch, "layers": layers},
         **{"x": _by(p.x_shape), "w": _by(p.w_shape), "stride": p.strides[-1], "pass": direction, "kernel": kernel},
         "parts": plan.parts,
         "sectors_to_requested": round(counts.sectors_to_requested, 3),
         "passes_to_least": round(counts.conflicts, 3),
-        "operations_to_least": round(counts.operations / p.flops, 3),
-        "bound_us": round(1e6 * seconds, 2),
-        "share_of_peak": round(p.flops / roof.operations / seconds, 3),
     }
 
 

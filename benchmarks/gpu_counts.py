@@ -8,6 +8,7 @@ integers and instructions in all are not in it.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,12 +23,17 @@ from pydtconv.kernels.gpu.fourier import Side, Transform, interleaved, planar
 from pydtconv.kernels.gpu.fourier_planes import SquareTransform, block_of
 
 SECTOR = 32
+#: operations of a product of a warp, of 16 x 8 by 8 x 8
+PRODUCT = 2 * 16 * 8 * 8
 #: as cudaMalloc's
 ALIGNMENT = 256
 
 
 class Counts(NamedTuple):
-    """Of a launch: instructions of warps, sectors of 32 bytes, passes over shared memory, floating-point operations."""
+    """Of a launch: instructions of warps, sectors of 32 bytes, passes over shared memory, floating-point operations.
+
+    past_sectors: of those loaded, the ones that go past L1 to shared memory; products: of warps, on tensor cores.
+    """
 
     loads: int
     load_sectors: int
@@ -44,6 +50,8 @@ class Counts(NamedTuple):
     partial: int
     operations: int
     warps: int
+    past_sectors: int
+    products: int
 
     @property
     def moved(self) -> int:
@@ -62,23 +70,40 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Roof:
-    """Peaks of a GPU: bytes and float32 operations a second, multiprocessors, and their cycles a second."""
+    """Peaks of a GPU: bytes and float32 operations a second, multiprocessors, and their cycles a second.
+
+    products: operations a second of tensor cores; cache: bytes a second that multiprocessors read of L2.
+    """
 
     nbytes: float
     operations: float
     processors: int
     cycles: float
+    products: float = math.inf
+    cache: float = math.inf
 
-    def seconds(self, counts: Counts) -> float:
-        """The least that a launch takes."""
-        ports = counts.shared_passes + counts.exchanges + (counts.load_sectors + counts.store_sectors) / 4
+    def seconds(self, counts: Counts, least: float | None = None) -> float:
+        """The least that a launch takes.
+
+        least: bytes that memory moves, where what blocks read again comes from L2; None: all that they read does not.
+        """
+        sectors = counts.load_sectors + counts.store_sectors - counts.past_sectors
+        ports = counts.shared_passes + counts.exchanges + sectors / 4
+        moved = counts.moved if least is None else least
         return max(
-            counts.moved / self.nbytes, counts.operations / self.operations, ports / (self.processors * self.cycles)
+            moved / self.nbytes,
+            counts.moved / self.cache,
+            counts.operations / self.operations,
+            counts.products * PRODUCT / self.products,
+            ports / (self.processors * self.cycles),
         )
 
 
 #: NVIDIA H100 SXM5 (data sheet; 132 processors of 128 lanes do these operations at 1.98 GHz)
 H100 = Roof(3.35e12, 67e12, 132, 1.98e9)
+#: its tensor cores in TF32, without sparsity, which are 1024 products a cycle of 1.83 GHz; L2 is taken to give the 5120
+#: bytes a cycle that an A100's does (white paper)
+H100_TF32 = Roof(3.35e12, 67e12, 132, 1.83e9, 495e12, 5120 * 1.83e9)
 
 
 class CountingHost(Host):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import math
 import re
 import subprocess
 import tempfile
@@ -21,8 +20,7 @@ import numpy as np
 
 from pydtconv.devices import sources
 from pydtconv.kernels.gpu import fourier, fourier_planes
-
-DTYPES = ("float32", "float64")
+from pydtconv.kernels.gpu.convolutions import tiles
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,8 @@ def occupancy(figures: Figures, threads: int, architecture: str) -> float:
 
 def threads_of(file: str, kernel: str, dtype: str) -> int:
     """Threads of a block of a kernel."""
-    if found := re.search(r"_(\d+x\d+(?:x\d+)?)$", kernel):  # a tile of convgemm
-        return math.prod(map(int, found[1].split("x")))
+    if found := tiles.threads_of(file, kernel):
+        return found
     if not file.startswith("fourier"):
         return 256
     points, itemsize = int(kernel.rpartition("_")[2]), np.dtype(dtype).itemsize
@@ -143,11 +141,16 @@ def threads_of(file: str, kernel: str, dtype: str) -> int:
     return fourier_planes.block_of(points, itemsize, kernel.startswith("planes"))[1]
 
 
+def architectures_of(file: str) -> list[str]:
+    """Those that a file of kernels is compiled for: TF32 is there from compute capability 8.0 on."""
+    return [name for name in ARCHITECTURES if name != "sm_70" or not file.endswith("_tf32")]
+
+
 def table() -> Iterator[dict[str, object]]:
-    """A row for each kernel, dtype and architecture."""
+    """A row for each kernel, and each dtype and architecture that there is of it."""
     for file in sources.files():
-        for dtype in DTYPES:
-            for architecture in ARCHITECTURES:
+        for dtype in sources.dtypes_of(file):
+            for architecture in architectures_of(file):
                 for figures in assemble(ptx_of(file, dtype, architecture), architecture):
                     threads = threads_of(file, figures.kernel, dtype)
                     yield {

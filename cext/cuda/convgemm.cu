@@ -12,48 +12,8 @@
  * at the end the first one adds what the others have, in their order.
  */
 #include "dtconv_cuda.h"
+#include "convgemm_walks.h"
 #include "convgemm.h"
-
-/* The terms that a thread loads: channel c of a tap, whose pixel is at_d, at_h, at_w from a row's. */
-template <typename S>
-struct taps {
-    S &size;
-    int32_t channels, c, d, h, w, at_d, at_h, at_w, away;
-
-    __device__ taps(S &sizes, int32_t term) : size(sizes), channels(sizes[INPUTS]), c(term), d(0), h(0), w(0) {
-        at_d = size[DEPTH + OFFSET];
-        at_h = size[HEIGHT + OFFSET];
-        at_w = size[WIDTH + OFFSET];
-        settle();
-    }
-    __device__ void advance(int32_t by) {
-        c += by;
-        if (c >= channels) settle();
-    }
-    __device__ void settle() {
-        for (; c >= channels; c -= channels) next();
-        away = (at_d * size[HEIGHT + EXTENT] + at_h) * size[WIDTH + EXTENT] + at_w;
-    }
-    __device__ void next() {
-        at_w += size[WIDTH + STEP];
-        if (++w < size[WIDTH + TAPS]) return;
-        w = 0;
-        at_w = size[WIDTH + OFFSET];
-        at_h += size[HEIGHT + STEP];
-        if (++h < size[HEIGHT + TAPS]) return;
-        h = 0;
-        at_h = size[HEIGHT + OFFSET];
-        at_d = ++d < size[DEPTH + TAPS] ? at_d + size[DEPTH + STEP] : OUTSIDE;
-    }
-    __device__ bool there() const { return at_d != OUTSIDE; }
-    /* The filter's tap. */
-    __device__ int32_t tap() const {
-        const int32_t tap_d = size[DEPTH + FIRST] + d * size[DEPTH + PERIOD];
-        const int32_t tap_h = size[HEIGHT + FIRST] + h * size[HEIGHT + PERIOD];
-        return (tap_d * size[HEIGHT + KERNEL] + tap_h) * size[WIDTH + KERNEL] + size[WIDTH + FIRST] +
-               w * size[WIDTH + PERIOD];
-    }
-};
 
 /* The first slice's sums += those of the others, row by row, through shared memory. */
 template <typename Tile, int SLICES, typename S>

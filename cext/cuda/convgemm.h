@@ -1,4 +1,4 @@
-/* What the kernels of CONVGEMM share: tiles, their products, and how taps of filters are walked.
+/* What the kernels of CONVGEMM share that multiply by FMA: tiles and their products.
  *
  * A block multiplies a tile of rows by a tile of columns, DEEP terms of the sums at a time.  These lie in shared
  * memory, the terms of a row one row of memory apart, in two buffers: one is multiplied while the other is filled.  A
@@ -24,45 +24,6 @@ struct tile {
         B = DEEP * LDB
     };
 };
-
-/* So many blocks on a multiprocessor: three of 128 threads leave 168 registers for each. */
-#ifdef ON_HOST
-#define RESIDENT(threads, blocks)
-#else
-#define RESIDENT(threads, blocks) __launch_bounds__(threads, blocks)
-#endif
-
-/* Sizes of a launch, as 32 bits: IMAGES, INPUTS (channels of a group that are summed over), OUTPUTS (columns), and of
- * depth, height and width those of `axis_size`: ROWS of the matrix, which begin at pixel SCALE * row + OFFSET of the
- * EXTENT pixels that are read; TAPS, STEP pixels apart, which are the taps FIRST + PERIOD * i of the KERNEL's; row r is
- * pixel START + STRIDE * r of the RESULTS. */
-enum launch_size { IMAGES, INPUTS, OUTPUTS, AXES };
-enum axis_size { ROWS, EXTENT, SCALE, OFFSET, STEP, TAPS, FIRST, PERIOD, KERNEL, RESULTS, START, STRIDE, AXIS_SIZES };
-enum { SIZES = AXES + 3 * AXIS_SIZES, DEPTH = AXES, HEIGHT = DEPTH + AXIS_SIZES, WIDTH = HEIGHT + AXIS_SIZES };
-/* a coordinate that is outside of every image, whatever is added */
-enum { OUTSIDE = -(1 << 30) };
-
-template <typename S>
-__device__ inline void copy_sizes(S &size, Array<const int64_t> sizes, int64_t first) {
-    for (int i = threadIdx.x; i < SIZES; i += blockDim.x) size[i] = (int32_t)sizes[first + i];
-    __syncthreads();
-}
-
-/* A row of the matrix by its coordinates; each is found by two divisions. */
-struct coordinates {
-    int32_t image, d, h, w;
-};
-
-template <typename S>
-__device__ inline coordinates coordinates_of(S &size, uint32_t row) {
-    coordinates at;
-    const uint32_t line = row / (uint32_t)size[WIDTH + ROWS], plane = line / (uint32_t)size[HEIGHT + ROWS];
-    at.w = row - line * size[WIDTH + ROWS];
-    at.h = line - plane * size[HEIGHT + ROWS];
-    at.image = plane / (uint32_t)size[DEPTH + ROWS];
-    at.d = plane - at.image * size[DEPTH + ROWS];
-    return at;
-}
 
 /* Where a thread's rows and columns begin in a tile, in packs. */
 struct place {

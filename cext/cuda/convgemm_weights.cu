@@ -6,38 +6,8 @@
  * the grid's z axis, so that there are blocks for all multiprocessors; `sum` then adds the parts in their order.
  */
 #include "dtconv_cuda.h"
+#include "convgemm_walks.h"
 #include "convgemm.h"
-
-/* The pixel of x that a tap has for a pixel of dy, as pixels of dy go on.  Divisions find it where a line begins. */
-template <typename S>
-struct tapped {
-    S &size;
-    int32_t at_d, at_h;   /* of the tap */
-    int32_t w, end, line; /* along the line, which begins at pixel `line` of x; negative: it is on the padding */
-
-    /* of a tap; where it is not `there`, nothing is read */
-    __device__ tapped(S &sizes, int32_t tap, bool there) : size(sizes) {
-        const int32_t lines = tap / size[WIDTH + KERNEL], tap_d = lines / size[HEIGHT + KERNEL];
-        const int32_t at_w = size[WIDTH + OFFSET] + (tap - lines * size[WIDTH + KERNEL]) * size[WIDTH + STEP];
-        at_h = size[HEIGHT + OFFSET] + (lines - tap_d * size[HEIGHT + KERNEL]) * size[HEIGHT + STEP];
-        at_d = there ? size[DEPTH + OFFSET] + tap_d * size[DEPTH + STEP] : OUTSIDE;
-        end = at_w + size[WIDTH + ROWS] * size[WIDTH + SCALE];
-    }
-    __device__ void begin(uint32_t pixel) {
-        const coordinates at = coordinates_of(size, pixel);
-        const int32_t d = at.d * size[DEPTH + SCALE] + at_d, h = at.h * size[HEIGHT + SCALE] + at_h;
-        const bool there =
-            (uint32_t)d < (uint32_t)size[DEPTH + EXTENT] && (uint32_t)h < (uint32_t)size[HEIGHT + EXTENT];
-        const int32_t plane = at.image * size[DEPTH + EXTENT] + d;
-        line = there ? (plane * size[HEIGHT + EXTENT] + h) * size[WIDTH + EXTENT] : -1;
-        w = end - (size[WIDTH + ROWS] - at.w) * size[WIDTH + SCALE];
-    }
-    /* To `pixel`, `by` pixels of x further along the line, if that has so many. */
-    __device__ void advance(int32_t by, uint32_t pixel) {
-        w += by;
-        if (w >= end) begin(pixel);
-    }
-};
 
 /* W: channels that are loaded at once, of x and of dy.  each: pixels of a part, a multiple of DEEP. */
 template <int TY, int TX, int W, typename SA, typename SB, typename S>

@@ -65,7 +65,8 @@ def described(device: str = "cpu") -> str:
         return ""
     if device != "cpu":
         tf32 = f"{precision}: operands rounded to TF32 (10 bits), where tensor cores multiply them"
-        return tf32 if device.startswith("gpu") else f"{precision}, computed as highest on device {device}"
+        alone = f"{precision}: operands of convgemm rounded to TF32 (10 bits), else computed as highest"
+        return tf32 if device.startswith("gpu") else alone
     against = reason()
     large = "large tiles in Winograd's convolutions"
     if against is not None:

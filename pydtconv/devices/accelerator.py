@@ -31,6 +31,8 @@ class Accelerator(Device):
     """most_parts: that the rows of a matrix are cut into for sums over them."""
 
     most_parts = 1
+    #: whether its kernels may multiply in TF32 (mma.h)
+    has_tf32 = False
 
     def rates(self) -> Rates:
         """What plans and rankings go by until something is measured."""
@@ -73,7 +75,8 @@ class Accelerator(Device):
 
     def named_in_times(self, model: str) -> None:
         """Names the device for what is measured on it: its model, and the build of the kernels."""
-        files = ("convgemm", "convgemm_weights", "convolution", "fourier", "fourier_planes")
+        products = ("convgemm", "convgemm_weights", "convgemm_tf32", "convgemm_lines_tf32", "convgemm_weights_tf32")
+        files = (*products, "convolution", "fourier", "fourier_planes")
         build = sources.digest(*map(sources.text_of, files))
         self.model = model
         timings.name_device(self.name, f"{model} | kernels {build}")

@@ -10,7 +10,8 @@ from pathlib import Path
 NVRTC_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
 HEADERS = (
     *("dtconv_cuda.h", "functions.h", "activation_parts.h", "activations.h", "elementwise_losses.h", "fourier.h"),
-    *("column_sums.h", "convgemm.h", "layout.h", "numbers.h", "random.h"),
+    *("column_sums.h", "convgemm_walks.h", "convgemm.h", "mma.h", "convgemm_tf32.h"),
+    *("layout.h", "numbers.h", "random.h"),
 )
 
 
@@ -28,6 +29,11 @@ def folder() -> Path:
 def files() -> list[str]:
     """Names of the files of kernels, without suffix."""
     return sorted(path.stem for path in folder().glob("*.cu"))
+
+
+def dtypes_of(file: str) -> tuple[str, ...]:
+    """The dtypes that a file of kernels is compiled for."""
+    return ("float32",) if file.endswith("_tf32") else ("float32", "float64")
 
 
 def kernels_of(file: str) -> list[str]:

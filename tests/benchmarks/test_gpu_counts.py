@@ -36,6 +36,11 @@ def test_the_roofline_is_the_longest_of_its_parts():
     assert roof.seconds(none._replace(fetched_sectors=100, operations=31_000)) == 32.0
     assert roof.seconds(none._replace(fetched_sectors=100, operations=33_000)) == 33.0
     assert roof.seconds(none._replace(load_sectors=400, shared_passes=300, exchanges=400)) == 40.0
+    tensor = gpu_counts.Roof(100.0, 1000.0, 2, 10.0, products=2048.0, cache=200.0)
+    assert tensor.seconds(none._replace(fetched_sectors=100, products=33)) == 33.0
+    assert tensor.seconds(none._replace(fetched_sectors=100, products=33), least=3400.0) == 34.0
+    assert tensor.seconds(none._replace(fetched_sectors=100, products=3), least=100.0) == 16.0
+    assert tensor.seconds(none._replace(load_sectors=400, past_sectors=200, shared_passes=300)) == 17.5
 
 
 def test_counts_of_a_pass_follow_from_one_block_of_few_channels():
@@ -49,3 +54,17 @@ def test_counts_of_a_pass_follow_from_one_block_of_few_channels():
     assert 0.5 < row["share_of_peak"] < 0.9
     found = gpu_convgemm.shares([row, row | {"pass": "backward_data", "share_of_peak": 0.25}])
     assert found == {"resnet34": {"forward": pytest.approx(row["share_of_peak"]), "backward_data": 0.25}}
+
+
+@pytest.mark.parametrize(
+    ("direction", "file"), [("forward", "convgemm_lines_tf32"), ("backward_weights", "convgemm_weights_tf32")]
+)
+def test_counts_of_a_pass_in_tf32(direction, file):
+    """Products of tensor cores, as many as there are; no bank conflicts; a third of their peak or more."""
+    p = ConvProblem(16, 28, 28, 128, 128, (1, 3), padding="same")
+    row = gpu_convgemm.row_in_tf32(Case("resnet34", 224, 16), p, direction, 7)
+    assert str(row["kernel"]).split(".")[0] == file
+    assert row["operations_to_least"] == pytest.approx(1, abs=0.03)
+    assert (row["sectors_to_requested"], row["passes_to_least"]) == (1.0, 1.0)
+    assert 0.3 < row["share_of_peak"] < 0.8
+    assert 0.5 < row["filled"] <= 1

@@ -16,6 +16,7 @@ from pydtconv.kernels.base import scratch
 
 KERNELS = r"""
 #include "dtconv_cuda.h"
+#include "mma.h"
 
 GLOBAL twice(int64_t n, Array<const real> x, Array<real> y) { FOR_EACH(i, n) y[i] = 2 * x[i]; }
 KERNEL(twice)
@@ -128,6 +129,43 @@ GLOBAL summed(int64_t n, Array<const real> x, Array<real> y) {
     if (threadIdx.x == 0) y[0] = sum;
 }
 KERNEL(summed)
+
+/* y = 1 + a b: x has a (16, 8) and b (8, 8) behind it; the first n elements of a are not rounded */
+GLOBAL product(int64_t n, Array<const real> x, Array<real> y) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    uint32_t a[4], b[2];
+    float sum[4] = {1, 1, 1, 1};
+    for (int e = 0; e < 4; e++) {
+        const int at = (g + e % 2 * 8) * 8 + t + e / 2 * 4;
+        const float value = (float)(real)x[at];
+        a[e] = at < n ? on_host::bits_of(value) : to_tf32(value);
+    }
+    for (int e = 0; e < 2; e++) b[e] = to_tf32((float)(real)x[128 + (t + e * 4) * 8 + g]);
+    multiply_tf32(sum, a, b);
+    for (int e = 0; e < 4; e++) y[(g + e / 2 * 8) * 8 + 2 * t + e % 2] = (real)sum[e];
+}
+KERNEL(product)
+
+/* the TF32 nearest to each number */
+GLOBAL nearest(int64_t n, Array<const real> x, Array<real> y) {
+    FOR_EACH(i, n) y[i] = (real)on_host::number_of(to_tf32((float)(real)x[i]));
+}
+KERNEL(nearest)
+
+/* packs of four, zeros in the place of every other one, through shared memory.  n: 1: it waits for its copies when it
+ * has read them; 2: it does not wait; 3: it copies again what others read */
+GLOBAL copies(int64_t n, Array<const real> x, Array<real> y) {
+    SHARED(real, s, 128);
+    const int at = 4 * threadIdx.x;
+    copy_to_shared<4, false>(s, at, x, at, threadIdx.x % 2 == 0);
+    if (n != 1 && n != 2) wait_for_copies();
+    __syncthreads();
+    if (n == 2) return;
+    store<4>(y, at, load_shared<4>(s, 124 - at));
+    if (n == 3) copy_to_shared<4, true>(s, at, x, at, true);
+    wait_for_copies();
+}
+KERNEL(copies)
 """
 
 
@@ -221,6 +259,47 @@ def test_what_is_reported(library, kernel, n, message):
     assert launch(library, "turn", 64, X, y[:64]) == "", "the next launch is not disturbed"
 
 
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [
+        (1, "shared memory: element 124 is read before its copy is done"),
+        (2, "thread (0, 0, 0): a copy to shared memory is not waited for"),
+        (3, "thread (16, 0, 0): shared memory: race on element 60 with thread 15"),
+    ],
+)
+def test_copies_that_are_not_waited_for(library, n, message):
+    x, y = (scratch(4 * 128, gpu_counts.ALIGNMENT).view("float32") for _ in range(2))
+    x[:] = X
+    assert message in launch(library, "copies", n, x, y, threads=32)
+    assert launch(library, "copies", 0, x, y, threads=32) == "", "the next launch is not disturbed"
+    np.testing.assert_array_equal(y.reshape(32, 4)[::-2], x.reshape(32, 4)[::2])
+    assert not y.reshape(32, 4)[::2].any()
+
+
+def test_a_product_of_a_warp(library):
+    x, y = np.random.default_rng(2).normal(size=192).astype("float32"), np.zeros(128, "float32")
+    assert launch(library, "product", 0, x, y, threads=32) == ""
+    narrow = np.zeros(192, "float32")
+    assert launch(library, "nearest", 192, x, narrow) == ""
+    want = 1 + narrow[:128].reshape(16, 8).astype(float) @ narrow[128:].reshape(8, 8)
+    np.testing.assert_allclose(y.reshape(16, 8), want, atol=1e-6)
+    message = "thread (0, 0, 0): a product expected operands rounded to TF32, got 0x1.8"
+    x[0] = np.float32(float.fromhex("0x1.801p0"))
+    assert message in launch(library, "product", 1, x, y, threads=32)
+
+
+def test_the_nearest_tf32(library):
+    """10 bits behind the point; of two as near the one further from 0; what is too large is an infinity."""
+    unit, largest = 2.0**-10, np.finfo("float32").max
+    x = [1 + unit / 4, 1 + unit / 2, -1 - unit / 2, 1 + 3 * unit / 4, 2.0**-140, largest, -np.inf, np.nan]
+    y = np.zeros(8, "float32")
+    assert launch(library, "nearest", 8, np.array(x, "float32"), y, threads=8) == ""
+    want = np.array([1, 1 + unit, -1 - unit, 1 + unit, 0, np.inf, -np.inf, np.nan], "float32")
+    np.testing.assert_array_equal(y[:4], want[:4])
+    np.testing.assert_array_equal(y[5:], want[5:])
+    assert abs(y[4] - 2.0**-140) <= 2.0**-137
+
+
 def counts(library, name, n, shape, grid=1, threads=256):
     """What a launch counts, on arrays that begin where a GPU's do."""
     x, y = (scratch(4 * size, gpu_counts.ALIGNMENT).view("float32") for size in shape)
@@ -259,6 +338,15 @@ def test_bank_conflicts_of_a_transposition(counting, pitch, passes):
     assert (found.shared_accesses, found.least_shared_passes) == (64, 64)
     assert found.shared_passes == 32 + 32 * passes
     assert (found.barriers, found.exchanges, found.moved) == (8, 0, 8192)
+
+
+def test_counts_of_products_and_copies(counting):
+    """One product of each warp; every other pack of a warp is loaded, past L1, and all are written."""
+    found, _, _ = counts(counting, "product", 0, (192, 128), threads=96)
+    assert (found.products, found.exchanges, found.shared_accesses) == (3, 0, 0)
+    found, _, _ = counts(counting, "copies", 0, (128, 128), threads=32)
+    assert (found.loads, found.load_sectors, found.past_sectors, found.products) == (1, 16, 16, 0)
+    assert (found.shared_accesses, found.shared_passes, found.fetched_sectors) == (2, 8, 16 + 16)
 
 
 def test_counts_of_a_reduction(counting):

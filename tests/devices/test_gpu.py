@@ -199,7 +199,7 @@ def test_products_round_where_that_is_allowed(monkeypatch):
     with keras.device("gpu"):
         assert "medium: operands rounded to TF32" in str(model.plan(4))
     with keras.device("host"):
-        assert "medium, computed as highest on device host" in str(model.plan(4))
+        assert "medium: operands of convgemm rounded to TF32" in str(model.plan(4))
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pydtconv as keras
-from pydtconv import applications, config, layers, ops, utils
+from pydtconv import applications, config, devices, layers, ops, utils
 from pydtconv.kernels import MissingKernelError
 from pydtconv.kernels.gpu.convolution import ConvBaseKernel
 from tests.devices.accelerators import on_each
@@ -95,6 +95,44 @@ def test_the_network_of_the_guide(device):
     want, _, _ = losses_of(make, "cpu", "float64", (8, 8, 3), optimizer, 3, batch=2)
     got, _, _ = losses_of(make, device, "float64", (8, 8, 3), optimizer, 3, batch=2)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("_strict")
+@on_each
+def test_convolutions_in_tf32(device):
+    """Few channels, strides, groups: losses are off by the rounding of operands, and differ from those in float32."""
+
+    def make():
+        return keras.Sequential(
+            [
+                keras.Input((9, 9, 3)),
+                layers.Conv2D(16, 3, padding="same", activation="relu"),
+                layers.Conv2D(32, 3, strides=2, groups=2, use_bias=False),
+                layers.BatchNormalization(),
+                layers.Conv2D(12, 2, dilation_rate=2, activation="relu"),
+                layers.GlobalAveragePooling2D(),
+                layers.Dense(5, activation="softmax"),
+            ]
+        )
+
+    def optimizer():
+        return keras.optimizers.SGD(0.02, momentum=0.9)
+
+    if not devices.get(device).has_tf32:
+        pytest.skip("this GPU has no TF32")
+    want, _, _ = losses_of(make, "cpu", "float64", (9, 9, 3), optimizer, 4)
+    exact, _, _ = losses_of(make, device, "float32", (9, 9, 3), optimizer, 4)
+    config.set_float32_matmul_precision("high")
+    try:
+        got, _, model = losses_of(make, device, "float32", (9, 9, 3), optimizer, 4)
+        with keras.device(device):
+            plan = model.plan(4)
+    finally:
+        config.set_float32_matmul_precision("highest")
+    assert {name for names in plan.algorithms.values() for name in names.values()} == {"convgemm"}
+    assert "rounded to TF32" in str(plan)
+    away, off = np.abs(got - want).max(), np.abs(exact - want).max()
+    assert off < 1e-5 < away < 5e-3
 
 
 def vit():

@@ -6,6 +6,7 @@ The device "host" reports what is read or written outside of arrays, packs that 
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,12 +15,18 @@ import pydtconv as keras
 from pydtconv import config, conv, devices
 from pydtconv.conv import ConvProblem
 from pydtconv.kernels.gpu.convolutions import choose
-from pydtconv.kernels.gpu.convolutions.convgemm import FEW, TILES, Convgemm, Plan, plan_of, residues
+from pydtconv.kernels.gpu.convolutions.convgemm import Convgemm, Plan, plan_of, residues, shares_lines
+from pydtconv.kernels.gpu.convolutions.tiles import tiles_of
 from tests.devices.accelerators import back, on_each, there
 
 DIRECTIONS = ("forward", "backward_data", "backward_weights")
-WITHIN = {"float32": 3e-6, "float64": 1e-13}
-KINDS = [(direction, wide) for direction in DIRECTIONS for wide in (True, False)]
+#: of sums of products, whose operands are rounded before; a GPU's tensor cores cut off what float32 rounds
+WITHIN = {"float32": 3e-6, "float64": 1e-13, "tf32": 1e-5}
+#: a pass, whether channels are moved in packs, numbers, and whether taps of a line share what is read of images
+KINDS = [
+    *product(DIRECTIONS, (True, False), WITHIN, (False,)),
+    *((direction, True, "tf32", True) for direction in ("forward", "backward_data")),
+]
 
 
 class Planned(Convgemm):
@@ -28,7 +35,7 @@ class Planned(Convgemm):
     def __init__(self, plan):
         self._plan = plan
 
-    def plan(self, p, direction, wide):
+    def plan(self, p, direction, wide, tf32=False):
         return self._plan
 
 
@@ -66,18 +73,36 @@ def expected(p, direction, arrays):
     return getattr(conv, direction)(p, *operands, algorithm=name)
 
 
+def rounded(array):
+    """The TF32 nearest to each number, by arithmetic: 11 bits of its significand; of two the one further from 0."""
+    significand, exponent = np.frexp(array)
+    found = np.trunc(significand.astype("float64") * 2**11 + np.copysign(0.5, significand))
+    return np.ldexp(found, exponent - 11).astype(array.dtype)
+
+
+@pytest.fixture
+def tf32():
+    """Operands may be rounded to TF32."""
+    config.set_float32_matmul_precision("high")
+    yield
+    config.set_float32_matmul_precision("highest")
+
+
 def check(got, want, dtype):
     np.testing.assert_allclose(got, want, rtol=0, atol=WITHIN[dtype] * max(np.abs(want).max(), 1))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("direction", "wide"), KINDS)
+@pytest.mark.parametrize(("direction", "wide", "numbers", "lines"), KINDS)
 @on_each
-def test_each_tile_and_its_edges(direction, wide, dtype, device):
+def test_each_tile_and_its_edges(direction, wide, numbers, lines, device):
     """Rows and columns of one tile and a little more, sums that end within a step, of few steps and of parts; tiles
     without slices add terms in one order, so that they have the same bits."""
-    rng, bits = np.random.default_rng(2), []
-    for tile in TILES[direction] if wide else FEW:
+    rng, bits, dtype = np.random.default_rng(2), [], "float64" if numbers == "float64" else "float32"
+    tf32 = numbers == "tf32"
+    if tf32 and not devices.get(device).has_tf32:
+        pytest.skip("this GPU has no TF32")
+    plain_tile = tiles_of(direction, False, tf32)[-1]
+    for tile in tiles_of(direction, wide, tf32, lines):
         height, width = tile.sizes(np.dtype(dtype).itemsize)
         more = 4 if wide else 1
         if direction == "backward_weights":
@@ -92,10 +117,10 @@ def test_each_tile_and_its_edges(direction, wide, dtype, device):
         arrays = arrays_of(p, rng)
         parts, pixels = (3, 16) if direction == "backward_weights" else (1, 0)
         got = run(Planned(Plan(tile, wide, parts, pixels)), p, direction, arrays, device)
-        want = expected(p, direction, arrays)
-        check(got, want, dtype)
+        want = expected(p, direction, [rounded(array) if tf32 else array for array in arrays])
+        check(got, want, numbers)
         if tile.slices == 1:
-            other = Plan(FEW[-1], False, parts, pixels)
+            other = Plan(plain_tile, False, parts, pixels)
             bits.append((got, run(Planned(other), p, direction, arrays, device)))
     for got, plain in bits:
         np.testing.assert_array_equal(got, plain)
@@ -129,14 +154,72 @@ def test_random_problems(seed, device):
             check(got - adds, expected(p, direction, arrays), p.dtype)
 
 
-def test_what_overflows_is_not_multiplied():
+@pytest.mark.usefixtures("tf32")
+@on_each
+def test_random_problems_in_tf32(device):
+    """Of float32 alone, and what is off is the rounding of operands."""
+    if not devices.get(device).has_tf32:
+        pytest.skip("this GPU has no TF32")
+    rng = np.random.default_rng(9)
+    for number in range(10):
+        p = draw(rng)
+        arrays = arrays_of(p, rng)
+        narrow = [rounded(array) for array in arrays] if p.dtype == "float32" else arrays
+        for direction in DIRECTIONS:
+            adds = direction != "backward_weights" and number % 2 == 1
+            got = run(Convgemm(), p, direction, arrays, device, adds, cut=(0, 1, 4)[number % 3])
+            check(got - adds, expected(p, direction, narrow), "tf32" if p.dtype == "float32" else p.dtype)
+
+
+@pytest.mark.usefixtures("tf32")
+@pytest.mark.parametrize("kernel", [2, 3, 8])
+@on_each
+def test_taps_of_a_line_that_share_pixels(kernel, device):
+    """Lines narrower and wider than filters, padding by side, strides of other axes, groups of channels that end within
+    a step, infinities at the ends of lines; slices of channels."""
+    if not devices.get(device).has_tf32:
+        pytest.skip("this GPU has no TF32")
+    rng = np.random.default_rng(kernel)
+    for number, (extents, ci, co, groups) in enumerate(
+        [((5, 3), 20, 12, 1), ((4, 21), 8, 24, 2), ((2, 3, 9), 4, 36, 1)]
+    ):
+        left = (0, kernel - 1, kernel // 2)[number]
+        sides = ((1, 1),) * (len(extents) - 1) + ((left, kernel - 1 - left),)
+        strides = (*(2,) * (len(extents) - 1), 1)
+        w = (*(3,) * (len(extents) - 1), kernel, ci // groups, co)
+        p = ConvProblem.of((2, *extents, ci), w, strides, sides, (1,) * len(extents), groups, "float32")
+        assert shares_lines(p)
+        arrays = [rounded(array) for array in arrays_of(p, rng)]
+        for direction in ("forward", "backward_data"):
+            assert plan_of(p, direction, True, True).tile.lines
+            got = run(Convgemm(), p, direction, arrays, device, adds=number == 1, cut=4 * number)
+            check(got - (number == 1), expected(p, direction, arrays), "tf32")
+        arrays[0][:, 0, ..., -1, 1], arrays[2][:, -1, ..., 0, 2] = np.inf, -np.inf
+        for direction in ("forward", "backward_data"):
+            got, want = run(Convgemm(), p, direction, arrays, device), expected(p, direction, arrays)
+            np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+
+
+@pytest.mark.usefixtures("tf32")
+def test_a_device_without_tf32_multiplies_in_float32(monkeypatch):
+    p = ConvProblem(1, 5, 5, 4, 8, (3, 3))
+    arrays = arrays_of(p, np.random.default_rng(0))
+    monkeypatch.setattr(devices.get("host"), "has_tf32", False)
+    for direction in DIRECTIONS:
+        check(run(Convgemm(), p, direction, arrays), expected(p, direction, arrays), "float32")
+
+
+@pytest.mark.parametrize("precision", ["highest", "high"])
+def test_what_overflows_is_not_multiplied(precision):
     """Padding and the ends of sums are zeros in both operands: infinities elsewhere stay where they are."""
+    config.set_float32_matmul_precision(precision)
     p = ConvProblem(1, 5, 5, 3, 4, (3, 3), padding="same")
     x, w, dy = arrays_of(p, np.random.default_rng(0))
     x[0, 0, 0], w[..., 2], dy[0, 4, 4, 1] = np.inf, np.inf, np.inf
     for direction in DIRECTIONS:
         got, want = run(Convgemm(), p, direction, (x, w, dy)), expected(p, direction, (x, w, dy))
         np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+    config.set_float32_matmul_precision("highest")
 
 
 @pytest.mark.parametrize("sizes", [(9, 3, 2, 1, 1), (10, 5, 3, 2, 4), (7, 2, 3, 3, 0), (4, 1, 5, 1, 0)])
@@ -162,7 +245,8 @@ def test_when_it_is_the_default():
     assert first(kernel=1).algorithm == first(dtype="float64").algorithm == "im2col"
     config.set_float32_matmul_precision("high")
     try:
-        assert first().algorithm == "im2col"
+        assert first().algorithm == "convgemm"
+        assert first(dtype="float64").algorithm == first(kernel=1).algorithm == "im2col"
     finally:
         config.set_float32_matmul_precision("highest")
     config.set_conv_workspace_limit(0)
@@ -182,6 +266,15 @@ def test_memory_is_that_of_partial_sums():
     assert need["backward_weights"] < by_im2col / 5
     small = ConvProblem(2, 8, 8, 64, 64, (3, 3), padding="same")
     assert Convgemm().workspace(small, "backward_weights") == 0
+
+
+@pytest.mark.usefixtures("tf32")
+def test_memory_in_tf32_is_that_of_the_most_parts():
+    """A device with TF32 has other tiles, and other parts, than one without."""
+    p = ConvProblem(16, 56, 56, 64, 64, (3, 3), padding="same")
+    parts = [plan_of(p, "backward_weights", wide, tf32).parts for wide in (True, False) for tf32 in (True, False)]
+    assert plan_of(p, "backward_weights", True, True).tile.suffix == "_tf32"
+    assert Convgemm().workspace(p, "backward_weights") == max(parts) * 4 * math.prod(p.w_shape)
 
 
 def test_what_does_not_fit_is_refused_by_name():

@@ -7,7 +7,8 @@
  *
  * `launch_some` has a launch run some of its blocks only, where all are alike.
  *
- * A block's loads find again what the block has loaded (`fetched`: sectors a block, loads once, stores each time).
+ * A block's loads find again what the block has loaded, but for those past L1 (`fetched`: sectors a block, loads once,
+ * stores and loads past L1 each time).
  * Not seen: registers, local arrays, instructions on integers, caches between blocks.
  */
 #ifndef COUNTING_H
@@ -36,10 +37,12 @@ enum count {
     PARTIAL, /* of the above, by some of the warp's threads */
     OPERATIONS,
     WARPS_RUN,
+    PAST_SECTORS, /* of those loaded: past L1, straight to shared memory */
+    PRODUCTS,     /* of warps, on tensor cores */
     COUNTS
 };
 
-enum kind { LOAD, STORE, SHARED_LOAD, SHARED_STORE, EXCHANGE, BARRIER };
+enum kind { LOAD, LOAD_PAST, STORE, SHARED_LOAD, SHARED_STORE, EXCHANGE, BARRIER, PRODUCT };
 
 struct access {
     int warp, kind;
@@ -90,6 +93,7 @@ struct counter {
         counts[PARTIAL] += last - first < lanes;
         switch (first->kind) {
             case LOAD:
+            case LOAD_PAST:
             case STORE:
                 global(first, last);
                 break;
@@ -99,6 +103,9 @@ struct counter {
                 break;
             case EXCHANGE:
                 counts[EXCHANGES]++;
+                break;
+            case PRODUCT:
+                counts[PRODUCTS]++;
                 break;
             default:
                 counts[BARRIERS]++;
@@ -119,11 +126,12 @@ struct counter {
     void global(const access *first, const access *last) {
         const auto sectors = units(first, last, 32);
         const int64_t least = (units(first, last, first->bytes).size() * first->bytes + 31) / 32;
-        const bool load = first->kind == LOAD;
+        const bool past = first->kind == LOAD_PAST, load = past || first->kind == LOAD;
         counts[load ? LOADS : STORES]++;
         counts[load ? LOAD_SECTORS : STORE_SECTORS] += sectors.size();
         counts[load ? LEAST_LOAD_SECTORS : LEAST_STORE_SECTORS] += least;
-        if (load)
+        counts[PAST_SECTORS] += past * sectors.size();
+        if (load && !past)
             loaded.insert(sectors.begin(), sectors.end());
         else
             counts[FETCHED_SECTORS] += sectors.size();

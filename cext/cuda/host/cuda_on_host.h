@@ -9,6 +9,8 @@
  * Shared<T, N>: it fails the launch where two threads use one word without a barrier between them and one of them
  * writes, and where a word is read that no thread of the block has written.  A launch that fails says why and where.
  *
+ * tensor_cores.h has products of warps, and copies that are done later.
+ *
  * Not modelled: the order of accesses to global memory by different blocks, and how long anything takes.  Where
  * COUNTING is defined, counting.h counts what each warp asks of memory.
  */
@@ -56,7 +58,15 @@ struct dim3 {
 namespace on_host {
 
 enum state { READY, AT_BLOCK, AT_WARP, DONE };
-enum { WARP = 32, MOST_THREADS = 1024, STACK = 64 * 1024, WORD = 16 };
+enum { WARP = 32, MOST_THREADS = 1024, STACK = 64 * 1024, WORD = 32 };
+
+/* A copy of up to 16 bytes to shared memory that its thread has not waited for. */
+struct copy {
+    void (*finish)(void *array, int64_t at, const unsigned char *bytes);
+    void *array;
+    int64_t at;
+    unsigned char bytes[16];
+};
 
 struct fiber {
     jmp_buf resume;
@@ -67,6 +77,7 @@ struct fiber {
     unsigned mask = 0;
     dim3 thread;
     int index = 0;
+    std::vector<copy> copies;
 };
 
 /* What a warp exchanges: two sets, used in turns, so that one barrier is enough. */
@@ -136,6 +147,7 @@ inline void fiber_main() {
     for (;;) {
         machine &m = here();
         m.body(m.arguments);
+        if (!m.current->copies.empty()) fail("a copy to shared memory is not waited for");
         pause(DONE);
     }
 }
@@ -333,6 +345,9 @@ struct Array {
     }
     COUNTED_CALL const T *loaded(int64_t i, int n) const { return together(i, n, on_host::LOAD, SITE); }
     COUNTED_CALL T *stored(int64_t i, int n) const { return together(i, n, on_host::STORE, SITE); }
+    COUNTED_CALL const T *copied(int64_t i, int n, bool again) const {
+        return together(i, n, again ? on_host::LOAD : on_host::LOAD_PAST, SITE);
+    }
 
     T *together(int64_t i, int n, on_host::kind what, const void *site) const {
         inside(i + n - 1);
@@ -344,6 +359,8 @@ struct Array {
     /* n neighbours that are moved at once */
     const T *loaded(int64_t i, int n) const { return together(i, n); }
     T *stored(int64_t i, int n) const { return together(i, n); }
+    /* n neighbours that are copied to shared memory; again: past L1 or not */
+    const T *copied(int64_t i, int n, bool) const { return together(i, n); }
 
     T *together(int64_t i, int n) const {
         inside(i + n - 1);
@@ -374,6 +391,7 @@ struct Shared {
         int writer, reader;  /* threads that used it since the last barrier; -1: none */
         bool readers, warps; /* whether there were several readers, and of several warps */
         bool written;
+        bool copying; /* a copy to it has begun and is not done */
     };
     word words[N];
     long block = -1;
@@ -427,7 +445,7 @@ struct Shared {
         on_host::machine &m = on_host::here();
         if (block != m.first_epoch) {
             block = m.first_epoch;
-            for (word &w : words) w.written = false, w.epoch = -1, clear(w);
+            for (word &w : words) w.written = w.copying = false, w.epoch = -1, clear(w);
         }
         word &w = words[i];
         const int self = m.current->index;
@@ -450,6 +468,7 @@ struct Shared {
     T read(int64_t i) {
         word &w = touch(i);
         const int self = on_host::here().current->index;
+        if (w.copying) on_host::fail("shared memory: element %lld is read before its copy is done", (long long)i);
         if (!w.written) on_host::fail("shared memory: element %lld is read before it is written", (long long)i);
         if (w.writer >= 0 && w.writer != self) race(i, w.writer);
         if (w.reader < 0)
@@ -468,8 +487,28 @@ struct Shared {
         if (w.readers || (w.reader >= 0 && w.reader != self)) race(i, w.reader);
         w.writer = self;
         w.written = true;
+        w.copying = false;
         w.value = value;
         return value;
+    }
+
+    /* n neighbours that are written at any time between now and when the thread waits for its copies */
+    COUNTED_CALL void copied(int64_t i, int n, const T *values) {
+        check(i, n);
+        NOTE(SHARED_STORE, SITE, i * sizeof(T), n * sizeof(T));
+        for (int e = 0; e < n; e++) {
+            write(i + e, values[e]);
+            words[i + e].copying = true;
+        }
+        on_host::copy one = {n == 1 ? finish<1> : finish<16 / sizeof(T)>, this, i, {}};
+        memcpy(one.bytes, values, n * sizeof(T));
+        on_host::here().current->copies.push_back(one);
+    }
+    template <int COUNT>
+    static void finish(void *array, int64_t i, const unsigned char *bytes) {
+        T values[COUNT];
+        memcpy(values, bytes, sizeof values);
+        for (int e = 0; e < COUNT; e++) static_cast<Shared *>(array)->write(i + e, values[e]);
     }
 
     [[noreturn]] void race(int64_t i, int other) {
@@ -558,6 +597,8 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
+
+#include "tensor_cores.h"
 
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 

@@ -25,6 +25,8 @@ from pydtconv.kernels.base import Call
 
 #: threads of a block of kernels whose threads share elements, and blocks for each multiprocessor
 THREADS, BLOCKS = 256, 16
+#: the first compute capability whose tensor cores multiply TF32
+TF32_SINCE = 80
 #: compute capabilities whose multiprocessors have 64 lanes for float32, others 128 (CUDA C++ Programming Guide)
 SMALL_PROCESSORS = ("60", "70", "72", "75", "80")
 
@@ -46,6 +48,7 @@ class GPU(Accelerator):
             self._stream = self.cupy.cuda.Stream(non_blocking=True)
             self._processors = int(self._device.attributes["MultiProcessorCount"])
             model = self.cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
+        self.has_tf32 = int(self._device.compute_capability) >= TF32_SINCE
         self.named_in_times(f"{model}, compute capability {self._device.compute_capability}")
         self._modules: dict[tuple[str, str], Any] = {}
         self._cublas = self._new_handle()

@@ -34,8 +34,8 @@ def library(file: str, dtype: str, counting: bool = False) -> ctypes.CDLL:
     """
     folder, text, command = sources.folder() / "host", sources.text_of(file), [compiler(), *OPTIONS]
     header = (folder / "cuda_on_host.h").read_text()
-    if counting:
-        header = header.replace('#include "counting.h"', (folder / "counting.h").read_text())
+    for name in ["tensor_cores.h", *["counting.h"] * counting]:
+        header = header.replace(f'#include "{name}"', (folder / name).read_text())
     command += ["-DDOUBLE"] * (dtype == "float64") + ["-DCOUNTING", "-O0"] * counting
     path = own_cache() / "host_kernels" / f"{file}-{dtype}-{sources.digest(header, text, *command)}.so"
     if not path.exists():

@@ -72,6 +72,7 @@ class Host(Accelerator):
 
     name = "host"
     most_parts = 2
+    has_tf32 = True
     captures = True
 
     def __init__(self) -> None:

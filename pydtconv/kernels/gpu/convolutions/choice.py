@@ -48,10 +48,9 @@ def explain(p: ConvProblem, direction: str) -> dict[str, str | None]:
 def in_order(p: ConvProblem) -> list[str]:
     """Names of the table, the default first: convgemm, but im2col where BLAS is expected to be faster.
 
-    That is where tensor cores multiply for it: in TF32, and in float64; and where there are no columns to make.
+    That is where tensor cores multiply for it alone, in float64, and where there are no columns to make.
     """
-    rounds = p.dtype == "float32" and config.float32_matmul_precision() != "highest"
-    by_blas = rounds or p.dtype == "float64" or p.is_pointwise
+    by_blas = p.dtype == "float64" or p.is_pointwise
     return sorted(TABLE, key="im2col".__ne__) if by_blas else list(TABLE)
 
 

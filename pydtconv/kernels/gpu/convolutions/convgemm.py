@@ -1,87 +1,33 @@
 """CONVGEMM (cext/cuda/convgemm.cu, convgemm_weights.cu): products whose loads into shared memory are the im2col.
 
 Forward and backward_data need no workspace, backward_weights room for the parts of its sums.  Tiles and parts follow
-from the problem alone, so that results have the same bits on every GPU.
+from the problem alone, so that results have the same bits on every GPU.  Where `config.set_float32_matmul_precision`
+allows it and the device can, products are those of tensor cores in TF32 (convgemm_tf32.cu, convgemm_weights_tf32.cu).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pydtconv import dtypes
+from pydtconv import config, dtypes
 from pydtconv.conv.problem import Axis, ConvProblem
 from pydtconv.kernels.base import Call, sequence
 from pydtconv.kernels.gpu.arrays import PACK, in_packs, part, pixel_stride
 from pydtconv.kernels.gpu.convolutions.algorithm import Kept, Work
+from pydtconv.kernels.gpu.convolutions.tiles import PROCESSORS, Tile, tiles_of
 
-#: terms of the sums that a block multiplies at a time (convgemm.h)
-DEEP = 8
-#: multiprocessors of the GPU that tiles and parts are chosen for (an H100)
-PROCESSORS = 132
+#: taps of a line that may share what they read (BESIDE of convgemm_lines_tf32.cu)
+MOST_ALONG = 8
 #: pixels of a part of backward_weights at least, and parts at most
 LEAST_PIXELS, MOST_PARTS = 512, 256
 #: what 32 bits hold with a tile behind it; blocks along the grid's y and z axes
 MOST, MOST_BLOCKS = 2**31 - 2**10, 65535
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Of down * across threads, each with as many rows and columns as two packs have elements; or of slices of these.
-
-    peak: the share of arithmetic in the time that it and shared memory take, by the counts of benchmarks/gpu_counts.py.
-    resident: blocks that registers leave room for.
-    """
-
-    down: int
-    across: int
-    peak: float
-    resident: int
-    slices: int = 1
-
-    @property
-    def threads(self) -> int:
-        return self.down * self.across * self.slices
-
-    @property
-    def name(self) -> str:
-        return f"{self.down}x{self.across}" + (f"x{self.slices}" if self.slices > 1 else "")
-
-    def sizes(self, itemsize: int) -> tuple[int, int]:
-        """Rows and columns."""
-        each = 2 * PACK // itemsize
-        return self.down * each, self.across * each
-
-    def blocks(self, rows: int, columns: int, itemsize: int) -> int:
-        height, width = self.sizes(itemsize)
-        return -(-rows // height) * -(-columns // width)
-
-    def cost(self, rows: int, columns: int, itemsize: int, others: int) -> float:
-        """What a product takes: the products of the busiest multiprocessor, slower where it has few warps.
-
-        Each of its four schedulers wants a warp, and others for the time that memory takes; how many is a guess.
-        """
-        height, width = self.sizes(itemsize)
-        each = -(-self.blocks(rows, columns, itemsize) * others // PROCESSORS)
-        warps = min(each, self.resident) * self.threads / 128
-        return each * height * width / (self.peak * min(1.0, warps) * max(1.0, warps) / (max(1.0, warps) + 0.5))
-
-
-LARGE, MIDDLE, NARROW = Tile(16, 16, 0.89, 2), Tile(16, 8, 0.84, 3), Tile(16, 4, 0.76, 6)
-SMALL, SLICED, SLICED_NARROW = Tile(8, 8, 0.80, 6), Tile(8, 8, 0.78, 1, 4), Tile(8, 4, 0.70, 3, 4)
-#: by pass, of channels that packs divide; FEW: of others
-TILES = {
-    "forward": (LARGE, MIDDLE, NARROW, SLICED, SLICED_NARROW),
-    "backward_data": (LARGE, MIDDLE, NARROW, SLICED, SLICED_NARROW),
-    "backward_weights": (MIDDLE, NARROW, SMALL),
-}
-FEW = (MIDDLE, SMALL)
 
 
 class Side(NamedTuple):
@@ -129,19 +75,19 @@ class Plan(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def plan_of(p: ConvProblem, direction: str, wide: bool) -> Plan:
-    """wide: whether channels are to be loaded in packs; they are only where packs divide them."""
+def plan_of(p: ConvProblem, direction: str, wide: bool, tf32: bool = False) -> Plan:
+    """wide: whether channels are loaded in packs; they are only where packs divide them.  tf32: by tensor cores."""
     itemsize, inputs, outputs = dtypes.itemsize(p.dtype), p.ci // p.groups, p.co // p.groups
     pack = PACK // itemsize
     wide = wide and outputs % pack == 0 and (direction == "backward_data" or inputs % pack == 0)
-    tiles = TILES[direction] if wide else FEW
+    tiles = tiles_of(direction, wide, tf32, shares_lines(p))
     if direction == "backward_weights":
         rows, pixels = math.prod(p.kernel) * inputs, p.n * math.prod(p.out)
-        tile = min(tiles, key=lambda each: _padded(each, rows, outputs, itemsize) / each.peak)
+        tile = min(tiles, key=lambda each: each.padded(rows, outputs, itemsize) / each.peak)
         blocks = tile.blocks(rows, outputs, itemsize) * p.groups
         wanted = -(-PROCESSORS * tile.resident // blocks)
         parts = max(1, min(wanted, MOST_PARTS, pixels // LEAST_PIXELS))
-        each = -(-pixels // parts // DEEP) * DEEP
+        each = -(-pixels // parts // tile.deep) * tile.deep
         return Plan(tile, wide, -(-pixels // each), each)
     if direction == "forward":
         rows, columns, others = p.n * math.prod(p.out), outputs, p.groups
@@ -151,9 +97,15 @@ def plan_of(p: ConvProblem, direction: str, wide: bool) -> Plan:
     return Plan(min(tiles, key=lambda each: each.cost(rows, columns, itemsize, others)), wide)
 
 
-def _padded(tile: Tile, rows: int, columns: int, itemsize: int) -> int:
-    """Products of a product whose tiles are full."""
-    return tile.blocks(rows, columns, itemsize) * math.prod(tile.sizes(itemsize))
+def shares_lines(p: ConvProblem) -> bool:
+    """Whether taps of a line read one another's pixels, and pixels of results lie as those that are read."""
+    a = p.axes[-1]
+    return a.stride == a.dilation == 1 and a.extent == a.out and 2 <= a.kernel <= MOST_ALONG
+
+
+def rounds(p: ConvProblem) -> bool:
+    """Whether operands may be rounded to TF32, where the device multiplies it."""
+    return p.dtype == "float32" and config.float32_matmul_precision() != "highest"
 
 
 def sizes_of(p: ConvProblem, sides: Sequence[Sequence[Side]], inputs: int, outputs: int) -> list[list[int]]:
@@ -165,8 +117,8 @@ def sizes_of(p: ConvProblem, sides: Sequence[Sequence[Side]], inputs: int, outpu
 class Convgemm:
     """Serves every problem whose coordinates fit 31 bits; one launch for all groups."""
 
-    def plan(self, p: ConvProblem, direction: str, wide: bool) -> Plan:
-        return plan_of(p, direction, wide)
+    def plan(self, p: ConvProblem, direction: str, wide: bool, tf32: bool = False) -> Plan:
+        return plan_of(p, direction, wide, tf32)
 
     def reason(self, p: ConvProblem, direction: str) -> str | None:
         pixels = p.n * max(math.prod(p.spatial), math.prod(p.out))
@@ -193,7 +145,8 @@ class Convgemm:
         """The partial sums of backward_weights, by the tile that has the most parts."""
         if direction != "backward_weights":
             return 0
-        parts = max(self.plan(p, direction, wide).parts for wide in (False, True))
+        kinds = product((False, True), {False, rounds(p)})
+        parts = max(self.plan(p, direction, wide, tf32).parts for wide, tf32 in kinds)
         return 0 if parts == 1 else parts * math.prod(p.w_shape) * dtypes.itemsize(p.dtype)
 
     def forward(
@@ -206,29 +159,33 @@ class Convgemm:
     ) -> Call:
         return self._gather(launcher, p, "backward_data", [residues(a) for a in p.axes], dy, w, dx, adds)
 
+    def plan_on(self, launcher: Any, p: ConvProblem, direction: str, wide: bool) -> Plan:
+        return self.plan(p, direction, wide, rounds(p) and launcher.device.has_tf32)
+
     def _gather(
         self, launcher: Any, p: ConvProblem, direction: str, sides: list[list[Side]], x: Any, w: Any, y: Any, adds: bool
     ) -> Call:
         """y (+)= the pass of x, or of dy."""
-        plan, itemsize = self.plan(p, direction, in_packs(x, w)), y.itemsize
+        plan, itemsize = self.plan_on(launcher, p, direction, in_packs(x, w)), y.itemsize
         sizes = sizes_of(p, sides, x.shape[-1], y.shape[-1])
         columns, rows = y.shape[-1] // p.groups, p.n * math.prod(max(side.rows for side in axis) for axis in sides)
         packs = columns * itemsize % PACK == 0 and in_packs(y)
         grid = plan.tile.blocks(rows, columns, itemsize), p.groups, len(sizes)
-        name = f"convgemm.{direction}_{'' if plan.wide else 'few_'}{plan.tile.name}"
+        name = f"convgemm{plan.tile.suffix}.{direction}_{'' if plan.wide else 'few_'}{plan.tile.name}"
         arguments = (packs, x, pixel_stride(x), w, p.co, adds, y, pixel_stride(y))
         return launcher.launch(name, y.dtype, grid, plan.tile.threads, launcher.constant(sizes, np.int64), *arguments)
 
     def backward_weights(
         self, launcher: Any, p: ConvProblem, x: Any, dy: Any, dw: Any, workspace: Any, kept: Kept = None
     ) -> Call:
-        plan, count = self.plan(p, "backward_weights", in_packs(x, dy)), math.prod(p.w_shape)
+        plan, count = self.plan_on(launcher, p, "backward_weights", in_packs(x, dy)), math.prod(p.w_shape)
         columns, rows = p.co // p.groups, count // p.co
         (sizes,) = sizes_of(p, [[_forward_side(a)] for a in p.axes], p.ci, p.co)
         target = dw if plan.parts == 1 else part(workspace, 0, (plan.parts, count), dw.dtype, dw.itemsize)
         packs = columns * dw.itemsize % PACK == 0 and in_packs(target)
         grid = plan.tile.blocks(rows, columns, dw.itemsize), p.groups, plan.parts
-        name = f"convgemm_weights.backward_weights_{'' if plan.wide else 'few_'}{plan.tile.name}"
+        few = "" if plan.wide else "few_"
+        name = f"convgemm_weights{plan.tile.suffix}.backward_weights_{few}{plan.tile.name}"
         arguments = (packs, plan.pixels, x, pixel_stride(x), dy, pixel_stride(dy), target, p.co)
         calls = [
             launcher.launch(name, dw.dtype, grid, plan.tile.threads, launcher.constant(sizes, np.int64), *arguments)
