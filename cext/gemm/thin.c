@@ -9,6 +9,8 @@
  *   few rows m, B's rows contiguous       STEPS rows of B at a time are added to SUMS elements of C, in L2
  *   few rows m, B's columns contiguous    inner products of DOT_COLUMNS columns of B with all of A, packed in L2;
  *                                         where k is long
+ *   some rows m, B's columns contiguous   TURNED_COLUMNS columns of B are rows of the product's transpose, along
+ *                                         vectors of A's rows, packed in L2; its blocks are turned into C
  *   small depth k, C large                DEEP_ROWS rows of C are written at a time, from BLOCK columns of B, in L1
  *
  * Threads divide C's columns, or its rows in the last case.
@@ -17,6 +19,7 @@
 
 #include "dtconv_total.h"
 #include "dtconv_gemm.h"
+#include "../conv/transpose.h"
 #include "thin.h"
 
 enum {
@@ -26,14 +29,17 @@ enum {
     DEEP_ROWS = 4,
     BLOCK = 512,
     SUMS = 16384,
+    MOST_TURNED = 128, /* rows of which vectors along A's columns are worth turning the sums */
+    TURNED_BLOCK = 48, /* columns of C */
     WIDE = 1024,
     LARGE = 1 << 20,
+    SOME = 1 << 18,
     IN_L2 = 1 << 19
 };
 #if VECTOR_BYTES == 64
-enum { DOT_ROWS = 8, DOT_COLUMNS = 3 };
+enum { DOT_ROWS = 8, DOT_COLUMNS = 3, TURNED_COLUMNS = 12 };
 #else
-enum { DOT_ROWS = 4, DOT_COLUMNS = 2 };
+enum { DOT_ROWS = 4, DOT_COLUMNS = 2, TURNED_COLUMNS = 6 };
 #endif
 
 /* What each kernel is given. */
@@ -41,7 +47,7 @@ typedef struct {
     const DT(gemm_args) * g;
     const DT(matrix) * a, *b;
     real alpha;
-    real *a_packed; /* A for inner products */
+    real *a_packed; /* A for inner products, or turned */
     real *own;      /* SUMS elements of each thread: those of the first one */
 } thin;
 
@@ -132,7 +138,11 @@ INLINE void dots(int rows, int columns, const thin *t, int64_t i, int64_t j) {
     vec sums[DOT_ROWS][DOT_COLUMNS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < columns; s++) sums[r][s] = (vec){0};
     int64_t p = 0;
-    for (; p + V <= g->k; p += V, a += g->m * V) add_products(rows, columns, sums, a, b + p, t->b->cs, V);
+    for (; p + V <= g->k; p += V, a += g->m * V) {
+        if (i == 0) /* whoever comes first loads the columns after the next ones, too */
+            UNROLL for (int s = 0; s < columns; s++) __builtin_prefetch(b + (2 * DOT_COLUMNS + s) * t->b->cs + p);
+        add_products(rows, columns, sums, a, b + p, t->b->cs, V);
+    }
     if (p < g->k) add_products(rows, columns, sums, a, b + p, t->b->cs, g->k - p);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < columns; s++) {
         real *c = g->c + (i + r) * g->ldc + j + s;
@@ -152,6 +162,75 @@ static void columns_by_dots(const thin *t, int64_t j, int64_t n, vec *own) {
     const int64_t end = j + n;
     for (; j + DOT_COLUMNS <= end; j += DOT_COLUMNS) dots_of_columns(DOT_COLUMNS, t, j);
     for (; j < end; j++) dots_of_columns(1, t, j);
+}
+
+/* --- some rows, B's columns contiguous ---------------------------------------------------------------------------- */
+
+static int64_t vectors_of(int64_t m) { return (m + V - 1) / V; }
+
+/* A's columns as vectors, those of the same rows one after the other; the last rows are filled up with zeros. */
+static void pack_turned(const DT(matrix) * a, int64_t m, int64_t k, real *packed) {
+    memset(packed, 0, (size_t)(vectors_of(m) * k * V) * sizeof(real));
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t p = 0; p < k; p++) packed[(i / V * k + p) * V + i % V] = a->data[i * a->rs + p * a->cs];
+}
+
+/* sums[j * m] = the products of column j of B with `vectors` vectors of rows; the columns behind are loaded ahead. */
+INLINE void turned_tile(int columns, int vectors, int ahead, const real *a, const real *b, int64_t cs, int64_t k,
+                        vec *sums, int64_t m) {
+    enum { LINE = 64 / sizeof(real) };
+    vec own[TURNED_COLUMNS][2];
+    UNROLL for (int j = 0; j < columns; j++) UNROLL for (int v = 0; v < vectors; v++) own[j][v] = (vec){0};
+    for (int64_t from = 0; from < k; from += LINE) {
+        if (ahead)
+            for (int j = 0; j < columns; j++) __builtin_prefetch(b + (columns + j) * cs + from);
+        for (int64_t p = from; p < min(k, from + LINE); p++) {
+            vec x[2];
+            UNROLL for (int v = 0; v < vectors; v++) x[v] = load(a + (v * k + p) * V);
+            UNROLL for (int j = 0; j < columns; j++) UNROLL for (int v = 0; v < vectors; v++) own[j][v] +=
+                b[j * cs + p] * x[v];
+        }
+    }
+    UNROLL for (int j = 0; j < columns; j++) UNROLL for (int v = 0; v < vectors; v++) sums[j * m + v] = own[j][v];
+}
+
+INLINE void turned_columns(int columns, const thin *t, const real *b, vec *sums) {
+    const int64_t k = t->g->k, m = vectors_of(t->g->m);
+    int64_t v = 0;
+    for (; v + 2 <= m; v += 2) turned_tile(columns, 2, v == 0, t->a_packed + v * k * V, b, t->b->cs, k, sums + v, m);
+    if (v < m) turned_tile(columns, 1, v == 0, t->a_packed + v * k * V, b, t->b->cs, k, sums + v, m);
+}
+
+/* C[:, j : j + n] from the sums of its columns. */
+static void turn_block(const thin *t, int64_t j, int64_t n, const vec *sums) {
+    const DT(gemm_args) *g = t->g;
+    const real *from[TURNED_BLOCK];
+    real panel[MOST_TURNED * V];
+    for (int64_t x = 0; x < n; x++) from[x] = (const real *)(sums + x * vectors_of(g->m));
+    for (int64_t x = 0; x < n; x += V) {
+        const int64_t width = min(V, n - x);
+        transpose(from + x, g->m, width, panel);
+        for (int64_t i = 0; i < g->m; i++) {
+            real *c = g->c + i * g->ldc + j + x;
+            vec sum = t->alpha * load_part(panel + i * width, width);
+            if (g->beta != 0) sum += g->beta * load_part(c, width);
+            store_part(c, width, sum);
+        }
+    }
+}
+
+static void columns_turned(const thin *t, int64_t j, int64_t n, vec *own) {
+    _Static_assert(MOST_TURNED * TURNED_BLOCK <= SUMS, "a thread's memory has room for a block of C");
+    const int64_t cs = t->b->cs, m = vectors_of(t->g->m);
+    for (const int64_t end = j + n; j < end; j += TURNED_BLOCK) {
+        const int64_t block = min(TURNED_BLOCK, end - j);
+        const real *b = t->b->data + j * cs;
+        int64_t x = 0;
+        for (; x + TURNED_COLUMNS <= block; x += TURNED_COLUMNS)
+            turned_columns(TURNED_COLUMNS, t, b + x * cs, own + x * m);
+        for (; x < block; x++) turned_columns(1, t, b + x * cs, own + x * m);
+        turn_block(t, j, block, own);
+    }
 }
 
 /* --- small depth -------------------------------------------------------------------------------------------------- */
@@ -206,53 +285,70 @@ typedef void (*kernel)(const thin *, int64_t, int64_t, vec *);
 
 static size_t a_bytes(int64_t m, int64_t k) { return (size_t)(m * ((k + V - 1) / V)) * VECTOR_BYTES; }
 
-/* Whether a matrix has LARGE bytes; one that lies on itself, with strides of 0, may have more than 64 bits can hold. */
-static int is_large(int64_t rows, int64_t columns) {
+static size_t turned_bytes(int64_t m, int64_t k) { return (size_t)(vectors_of(m) * k) * VECTOR_BYTES; }
+
+/* Whether a matrix has as many bytes; one that lies on itself, with strides of 0, may have more than 64 bits hold. */
+static int has_bytes(int64_t rows, int64_t columns, int64_t bytes) {
     int64_t elements;
-    return __builtin_mul_overflow(rows, columns, &elements) || elements >= LARGE / (int64_t)sizeof(real);
+    return __builtin_mul_overflow(rows, columns, &elements) || elements >= bytes / (int64_t)sizeof(real);
 }
 
-static int reads_large(int64_t n, int64_t k) { return is_large(n, k); }
-static int writes_large(int64_t m, int64_t n) { return n >= WIDE && is_large(m, n); }
+static int reads_large(int64_t n, int64_t k) { return has_bytes(n, k, LARGE); }
+static int reads_some(int64_t n, int64_t k) { return has_bytes(n, k, SOME); }
+static int writes_large(int64_t m, int64_t n) { return n >= WIDE && has_bytes(m, n, LARGE); }
 
 int DT(gemm_has_few_rows)(int64_t m, int64_t n, int64_t k) { return m <= FEW && reads_large(n, k); }
+
+/* Vectors must be full and sums long, or these and turning them cost more than packing B. */
+static int is_turned(int64_t m, int64_t n, int64_t k) {
+    return m <= MOST_TURNED && 4 * m >= 3 * vectors_of(m) * V && k >= 3 * m && k <= IN_L2 &&
+           turned_bytes(m, k) <= IN_L2 && n >= 8 * TURNED_BLOCK;
+}
 
 int DT(gemm_is_shallow)(int64_t m, int64_t n, int64_t k) { return k <= FEW && writes_large(m, n); }
 
 /* Room for every smaller product, too: the last piece of one that is cut may have few rows where the others have many.
  */
 size_t DT(gemm_thin_workspace)(int64_t m, int64_t n, int64_t k, int threads) {
-    const size_t most = a_bytes(min(m, FEW), k), packed = !reads_large(n, k) ? 0 : most < IN_L2 ? most : IN_L2;
-    const size_t own = reads_large(n, k) || writes_large(m, n) ? (size_t)threads * SUMS * sizeof(real) : 0;
-    return packed > own ? packed : own; /* no kernel uses both */
+    const int reads = reads_some(n, k);
+    const int64_t some = min(k, IN_L2); /* steps of more would not fit */
+    const size_t most = turned_bytes(min(m, MOST_TURNED), some) + a_bytes(min(m, FEW), some);
+    const size_t packed = !reads ? 0 : most < IN_L2 ? most : IN_L2;
+    return packed + (reads || writes_large(m, n) ? (size_t)threads * SUMS * sizeof(real) : 0);
 }
 
 /* What fits the product, or NULL. */
 static kernel chosen(const thin *t) {
     const DT(gemm_args) *g = t->g;
-    if (DT(gemm_has_few_rows)(g->m, g->n, g->k)) {
-        if (t->b->cs == 1) return columns_by_steps;
+    if (DT(gemm_has_few_rows)(g->m, g->n, g->k) && t->b->cs == 1) return columns_by_steps;
+    if (t->b->rs == 1 && reads_some(g->n, g->k)) {
         const int is_long = g->k >= V * g->m; /* else adding up each vector's numbers takes longer than packing B */
-        if (t->b->rs == 1 && t->a->cs == 1 && is_long && a_bytes(g->m, g->k) <= IN_L2) return columns_by_dots;
+        const int meet = t->b->cs * (int64_t)sizeof(real) % 4096 == 0; /* columns of B in one set of L1 */
+        if (g->m <= FEW && t->a->cs == 1 && is_long && a_bytes(g->m, g->k) <= IN_L2) return columns_by_dots;
+        if (!meet && is_turned(g->m, g->n, g->k)) return columns_turned;
     }
     return DT(gemm_is_shallow)(g->m, g->n, g->k) && t->b->cs == 1 ? rows_of_small_depth : NULL;
 }
 
 int DT(gemm_thin)(const DT(gemm_args) * g, real alpha, int threads, real *workspace) {
-    const thin t = {.g = g,
-                    .a = g->a_in_place                    ? g->a_in_place
-                         : g->pack_a == DT(pack_a_matrix) ? g->a
-                                                          : NULL,
-                    .b = g->pack_b == DT(pack_b_matrix) ? g->b : NULL,
-                    .alpha = alpha,
-                    .a_packed = workspace,
-                    .own = workspace};
+    thin t = {.g = g,
+              .a = g->a_in_place                    ? g->a_in_place
+                   : g->pack_a == DT(pack_a_matrix) ? g->a
+                                                    : NULL,
+              .b = g->pack_b == DT(pack_b_matrix) ? g->b : NULL,
+              .alpha = alpha,
+              .a_packed = workspace,
+              .own = workspace};
     if (!t.a || !t.b) return 0;
     const kernel compute = chosen(&t);
     if (!compute) return 0;
+    const int by_rows = compute == rows_of_small_depth, turned = compute == columns_turned;
     if (compute == columns_by_dots) pack_a(t.a, g->m, g->k, workspace);
-    const int by_rows = compute == rows_of_small_depth;
-    const int64_t extent = by_rows ? g->m : g->n, step = by_rows ? DEEP_ROWS : 2 * V;
+    if (turned) {
+        pack_turned(t.a, g->m, g->k, workspace);
+        t.own = workspace + turned_bytes(g->m, g->k) / sizeof(real);
+    }
+    const int64_t extent = by_rows ? g->m : g->n, step = by_rows ? DEEP_ROWS : turned ? TURNED_BLOCK : 2 * V;
     const int64_t parts = (extent + step - 1) / step;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int id = 0; id < threads; id++) {

@@ -27,9 +27,9 @@ NARROW = 3.0 if runtime.level() == "generic" else 1.0
 #: pixels that a stride moves apart
 FEW_ROWS = 1.4 if runtime.level() == "x86-64-v3" else 1.0
 
-#: what the direct algorithm's products cost where an image is one pixel: forward sums thousands of channels for each
-#: element, which leaves the caches; backward_data has products of few
-LONG_SUMS = {"forward": 2.5, "backward_data": 0.6}
+#: what the direct algorithm's products cost forward where an image is one pixel: sums of thousands of channels leave
+#: the caches
+LONG_SUMS = 2.5
 
 #: what direct's backward_weights of pointwise convolutions takes of its model: the micro-kernel of matrix products
 #: multiplies, filters' gradients are written less often, and there is little to begin with (pointwise_weights.c)
@@ -194,7 +194,8 @@ def work_of_direct(p: ConvProblem, direction: str) -> Work:
         weights = direction == "backward_weights"
         return _work_of_few_filters(seen) if weights else _work_along_taps(seen, direction)
     in_place = direction == "forward" and ext.direct_reads_in_place(seen.sizes, p.dtype)
-    narrow = NARROW * (LONG_SUMS[direction] if seen is not p and not in_place else 1.0)
+    is_long = direction == "forward" and seen is not p and not in_place
+    narrow = NARROW * (LONG_SUMS if is_long else 1.0)
     p = seen
     ci, co, taps = p.ci // p.groups, p.co // p.groups, prod(p.kernel)
     share = prod(_share_of_taps(axis) for axis in p.axes)

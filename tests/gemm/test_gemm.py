@@ -122,11 +122,19 @@ THIN = [
     *[(m, 1031, 517, False) for m in (1, 2, 3, 7, 8, 9, 13, 16, 17)],  # few rows, with rests of columns and depth
     *[(m, 1031, 517, True) for m in (1, 2, 3, 7, 8, 9, 13, 16, 17)],
     (16, 40, 8200, True),  # A does not fit in L2
+    (31, 500, 200, True),  # columns of A are vectors, sums are turned
+    *[(m, 1031, 257, True) for m in (48, 61, 64, 128, 129)],
     (3, 20000, 30, False),
     *[(1031, 1100, k, False) for k in (1, 2, 7, 16, 17)],  # small depth
     (1031, 1100, 7, True),
 ]
-QUICK = [(3, 1031, 517, False), (8, 1031, 517, False), (13, 1031, 517, True), (1031, 1100, 7, True)]
+QUICK = [
+    (3, 1031, 517, False),
+    (31, 500, 200, True),
+    (8, 1031, 517, False),
+    (13, 1031, 517, True),
+    (1031, 1100, 7, True),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
