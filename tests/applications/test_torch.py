@@ -18,7 +18,7 @@ from pydtconv.ops.base import Spec
 
 torch_graph = pytest.importorskip("tests.torch_graph", reason="PyTorch is not installed")
 
-STEPS, BATCH = 3, 4
+STEPS, BATCH = 2, 4
 #: of SGD, the exact dtype first; in float32 small, so that roundings do not grow from step to step
 RATES = {"float64": 0.01, "float32": 2e-5}
 NETWORKS = {"smallvgg16": {"dropout": 0}, "resnet34": {}, "smalldensenet121": {}, "googlenet": {}}

@@ -128,7 +128,7 @@ def test_weights_of_branches_that_meet_behind_a_composite_function():
     assert names == ["mean", "tokens", "b", "c", "a"]
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_random_graphs_take_weights_and_files_of_keras_and_give_theirs(count):
     keras = import_keras()
     ways = [room_keras.try_graph(keras, (seed, 0)) for seed in range(count)]

@@ -148,8 +148,9 @@ def trials(member: Member, pipe: str) -> Iterator[tuple[str, str, tuple[str, ...
     for extent in (10**6, 2**31 - 1):
         for axis in range(1, 1 + max(map(len, member.shapes), default=0)):
             yield f"axis {axis} of {extent}", json.dumps(_widened(member.model(), axis, extent)), ("",)
-    for argument in _tried_arguments(member):
-        for name, value in values(pipe).items():
+    for place, argument in enumerate(_tried_arguments(member)):
+        # the neighbours of an argument are set to the other half of the values, and members begin with either half
+        for name, value in list(values(pipe).items())[(place + len(member.name)) % 2 :: 2]:
             named = ("StringLookup", "dtype", "data type") if name in ("layer", "long") else (repr(value)[:20],)
             yield f"{argument}={name}", json.dumps(member.model(**{argument: value})), (argument, *own, *named)
         text = json.dumps(member.model(**{argument: "DEEP"}))
