@@ -163,7 +163,8 @@ __device__ __forceinline__ void convolve(SA &a, SB &b, S &size, bool packs, Arra
         wait_for_copies();
         __syncthreads(); /* what was copied is there, and the other buffers are free */
         if (step_of + 1 < steps) copy(of_line, (step_of + 1) & 1);
-        multiply<Tile>(a, pixels * A::SIZE, of_a, b, buffer * B::SIZE, of_b, sum, kept);
+        multiply<Tile>(a, pixels * A::SIZE, of_a, b, buffer * B::SIZE, of_b, sum,
+                       [&](int part, int) { return (kept >> part & 1) != 0; });
     }
     if (Tile::SLICES > 1) {
         join<Tile>(a, slice, thread, sum);

@@ -59,10 +59,11 @@ struct rows_together {
     };
 };
 
-/* sum += the products of a buffer; kept: a bit for each eight rows, of which a lane has one: whether it is not 0 */
-template <typename Tile, typename RA, typename RB, typename SA, typename SB>
+/* sum += the products of a buffer.  kept(part, term): whether a lane's element of the first operand is taken, 0 else:
+ * of eight rows, and of four terms from `term` on, a lane has one. */
+template <typename Tile, typename RA, typename RB, typename SA, typename SB, typename F>
 __device__ __forceinline__ void multiply(SA &a, int from_a, const RA &of_a, SB &b, int from_b, const RB &of_b,
-                                         float (&sum)[Tile::M][Tile::N][4], uint32_t kept = ~0u) {
+                                         float (&sum)[Tile::M][Tile::N][4], const F &kept) {
 #pragma unroll
     for (int term = 0; term < Tile::DEEP; term += MMA_TERMS) {
         uint32_t rows[Tile::M][4], columns[Tile::N][2];
@@ -72,7 +73,7 @@ __device__ __forceinline__ void multiply(SA &a, int from_a, const RA &of_a, SB &
             for (int e = 0; e < 4; e++) {
                 const uint32_t value =
                     to_tf32((float)(real)a[from_a + of_a(i * MMA_ROWS + e % 2 * 8, term + e / 2 * 4)]);
-                rows[i][e] = kept >> (2 * i + e % 2) & 1 ? value : 0;
+                rows[i][e] = kept(2 * i + e % 2, term + e / 2 * 4) ? value : 0;
             }
 #pragma unroll
         for (int j = 0; j < Tile::N; j++)
@@ -84,6 +85,13 @@ __device__ __forceinline__ void multiply(SA &a, int from_a, const RA &of_a, SB &
 #pragma unroll
             for (int j = 0; j < Tile::N; j++) multiply_tf32(sum[i][j], rows[i], columns[j]);
     }
+}
+
+/* The same of all elements. */
+template <typename Tile, typename RA, typename RB, typename SA, typename SB>
+__device__ __forceinline__ void multiply(SA &a, int from_a, const RA &of_a, SB &b, int from_b, const RB &of_b,
+                                         float (&sum)[Tile::M][Tile::N][4]) {
+    multiply<Tile>(a, from_a, of_a, b, from_b, of_b, sum, [](int, int) { return true; });
 }
 
 template <int M, int N>

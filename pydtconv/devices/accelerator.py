@@ -75,7 +75,7 @@ class Accelerator(Device):
 
     def named_in_times(self, model: str) -> None:
         """Names the device for what is measured on it: its model, and the build of the kernels."""
-        products = ("convgemm", "convgemm_weights", "convgemm_tf32", "convgemm_lines_tf32", "convgemm_weights_tf32")
+        products = [name for name in sources.files() if name.startswith("convgemm")]
         files = (*products, "convolution", "fourier", "fourier_planes")
         build = sources.digest(*map(sources.text_of, files))
         self.model = model

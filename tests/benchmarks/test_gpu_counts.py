@@ -57,7 +57,7 @@ def test_counts_of_a_pass_follow_from_one_block_of_few_channels():
 
 
 @pytest.mark.parametrize(
-    ("direction", "file"), [("forward", "convgemm_lines_tf32"), ("backward_weights", "convgemm_weights_tf32")]
+    ("direction", "file"), [("forward", "convgemm_lines_tf32"), ("backward_weights", "convgemm_weights_lines_tf32")]
 )
 def test_counts_of_a_pass_in_tf32(direction, file):
     """Products of tensor cores, as many as there are; no bank conflicts; a third of their peak or more."""

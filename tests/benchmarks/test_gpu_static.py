@@ -45,6 +45,7 @@ def test_products_in_tf32_are_those_of_tensor_cores():
         ("convgemm_tf32", "forward_few_128x64", 128),
         ("convgemm_lines_tf32", "backward_data_64x32x4", 128),
         ("convgemm_weights_tf32", "backward_weights_128x32", 64),
+        ("convgemm_weights_lines_tf32", "backward_weights_192x64", 96),
         ("convgemm", "forward_8x4x4", 128),
         ("convgemm_weights", "sum", 256),
     ):

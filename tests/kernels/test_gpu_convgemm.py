@@ -25,7 +25,7 @@ WITHIN = {"float32": 3e-6, "float64": 1e-13, "tf32": 1e-5}
 #: a pass, whether channels are moved in packs, numbers, and whether taps of a line share what is read of images
 KINDS = [
     *product(DIRECTIONS, (True, False), WITHIN, (False,)),
-    *((direction, True, "tf32", True) for direction in ("forward", "backward_data")),
+    *((direction, True, "tf32", True) for direction in DIRECTIONS),
 ]
 
 
@@ -171,6 +171,15 @@ def test_random_problems_in_tf32(device):
             check(got - adds, expected(p, direction, narrow), "tf32" if p.dtype == "float32" else p.dtype)
 
 
+def by_lines(p, direction):
+    """Taps of a line share what they read: the plan's tile, of backward_weights the last one, with parts."""
+    tile, pixels = plan_of(p, direction, True, True).tile, p.n * math.prod(p.out)
+    if direction == "backward_weights":
+        tile = tiles_of(direction, True, True, True)[-1]
+    assert tile.lines
+    return Planned(Plan(tile, True, *(-(-pixels // 16), 16) if direction == "backward_weights" else ()))
+
+
 @pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("kernel", [2, 3, 8])
 @on_each
@@ -188,15 +197,21 @@ def test_taps_of_a_line_that_share_pixels(kernel, device):
         strides = (*(2,) * (len(extents) - 1), 1)
         w = (*(3,) * (len(extents) - 1), kernel, ci // groups, co)
         p = ConvProblem.of((2, *extents, ci), w, strides, sides, (1,) * len(extents), groups, "float32")
-        assert shares_lines(p)
+        directions = DIRECTIONS if kernel == 3 else DIRECTIONS[:2]
+        assert all(shares_lines(p, direction) for direction in directions)
+        assert kernel == 3 or not shares_lines(p, "backward_weights")
         arrays = [rounded(array) for array in arrays_of(p, rng)]
-        for direction in ("forward", "backward_data"):
-            assert plan_of(p, direction, True, True).tile.lines
-            got = run(Convgemm(), p, direction, arrays, device, adds=number == 1, cut=4 * number)
-            check(got - (number == 1), expected(p, direction, arrays), "tf32")
-        arrays[0][:, 0, ..., -1, 1], arrays[2][:, -1, ..., 0, 2] = np.inf, -np.inf
-        for direction in ("forward", "backward_data"):
-            got, want = run(Convgemm(), p, direction, arrays, device), expected(p, direction, arrays)
+        for direction in directions:
+            adds = number == 1 and direction != "backward_weights"
+            got = run(by_lines(p, direction), p, direction, arrays, device, adds, cut=4 * number)
+            check(got - adds, expected(p, direction, arrays), "tf32")
+        x, w, dy = arrays
+        x[:, 0, ..., -1, 1], infinite = np.inf, dy.copy()
+        infinite[:, -1, ..., 0, 2] = -np.inf
+        for direction in directions:  # backward_weights multiplies dy with the zeros of padding
+            arrays = x, w, infinite if direction == "backward_data" else dy
+            got = run(by_lines(p, direction), p, direction, arrays, device)
+            want = expected(p, direction, arrays)
             np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
 
 
@@ -273,7 +288,7 @@ def test_memory_in_tf32_is_that_of_the_most_parts():
     """A device with TF32 has other tiles, and other parts, than one without."""
     p = ConvProblem(16, 56, 56, 64, 64, (3, 3), padding="same")
     parts = [plan_of(p, "backward_weights", wide, tf32).parts for wide in (True, False) for tf32 in (True, False)]
-    assert plan_of(p, "backward_weights", True, True).tile.suffix == "_tf32"
+    assert plan_of(p, "backward_weights", True, True).tile.suffix == "_lines_tf32"
     assert Convgemm().workspace(p, "backward_weights") == max(parts) * 4 * math.prod(p.w_shape)
 
 

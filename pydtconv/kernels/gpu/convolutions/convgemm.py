@@ -24,6 +24,8 @@ from pydtconv.kernels.gpu.convolutions.tiles import PROCESSORS, Tile, tiles_of
 
 #: taps of a line that may share what they read (BESIDE of convgemm_lines_tf32.cu)
 MOST_ALONG = 8
+#: taps of a line that share them in backward_weights (convgemm_weights_lines_tf32.cu)
+ALONG = 3
 #: pixels of a part of backward_weights at least, and parts at most
 LEAST_PIXELS, MOST_PARTS = 512, 256
 #: what 32 bits hold with a tile behind it; blocks along the grid's y and z axes
@@ -80,11 +82,11 @@ def plan_of(p: ConvProblem, direction: str, wide: bool, tf32: bool = False) -> P
     itemsize, inputs, outputs = dtypes.itemsize(p.dtype), p.ci // p.groups, p.co // p.groups
     pack = PACK // itemsize
     wide = wide and outputs % pack == 0 and (direction == "backward_data" or inputs % pack == 0)
-    tiles = tiles_of(direction, wide, tf32, shares_lines(p))
+    tiles = tiles_of(direction, wide, tf32, shares_lines(p, direction))
     if direction == "backward_weights":
-        rows, pixels = math.prod(p.kernel) * inputs, p.n * math.prod(p.out)
-        tile = min(tiles, key=lambda each: each.padded(rows, outputs, itemsize) / each.peak)
-        blocks = tile.blocks(rows, outputs, itemsize) * p.groups
+        pixels = p.n * math.prod(p.out)
+        tile = min(tiles, key=lambda each: each.padded(rows_of_weights(p, each), outputs, itemsize) / each.peak)
+        blocks = tile.blocks(rows_of_weights(p, tile), outputs, itemsize) * p.groups
         wanted = -(-PROCESSORS * tile.resident // blocks)
         parts = max(1, min(wanted, MOST_PARTS, pixels // LEAST_PIXELS))
         each = -(-pixels // parts // tile.deep) * tile.deep
@@ -97,10 +99,19 @@ def plan_of(p: ConvProblem, direction: str, wide: bool, tf32: bool = False) -> P
     return Plan(min(tiles, key=lambda each: each.cost(rows, columns, itemsize, others)), wide)
 
 
-def shares_lines(p: ConvProblem) -> bool:
-    """Whether taps of a line read one another's pixels, and pixels of results lie as those that are read."""
+def shares_lines(p: ConvProblem, direction: str) -> bool:
+    """Whether taps of a line read one another's pixels, pixels of results lie as those that are read, and there are
+    kernels for so many taps."""
     a = p.axes[-1]
-    return a.stride == a.dilation == 1 and a.extent == a.out and 2 <= a.kernel <= MOST_ALONG
+    least, most = (ALONG, ALONG) if direction == "backward_weights" else (2, MOST_ALONG)
+    return a.stride == a.dilation == 1 and a.extent == a.out and least <= a.kernel <= most
+
+
+def rows_of_weights(p: ConvProblem, tile: Tile) -> int:
+    """Taps with their channels; with tiles of lines each tap has its own, of which some are not there."""
+    inputs = p.ci // p.groups
+    each = tile.sizes(4)[0] // tile.down if tile.lines else 1
+    return math.prod(p.kernel) * -(-inputs // each) * each
 
 
 def rounds(p: ConvProblem) -> bool:
@@ -179,7 +190,7 @@ class Convgemm:
         self, launcher: Any, p: ConvProblem, x: Any, dy: Any, dw: Any, workspace: Any, kept: Kept = None
     ) -> Call:
         plan, count = self.plan_on(launcher, p, "backward_weights", in_packs(x, dy)), math.prod(p.w_shape)
-        columns, rows = p.co // p.groups, count // p.co
+        columns, rows = p.co // p.groups, rows_of_weights(p, plan.tile)
         (sizes,) = sizes_of(p, [[_forward_side(a)] for a in p.axes], p.ci, p.co)
         target = dw if plan.parts == 1 else part(workspace, 0, (plan.parts, count), dw.dtype, dw.itemsize)
         packs = columns * dw.itemsize % PACK == 0 and in_packs(target)

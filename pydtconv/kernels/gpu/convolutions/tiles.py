@@ -26,8 +26,8 @@ class Tile:
     resident: int
     slices: int = 1
 
-    #: terms of the sums that a block multiplies at a time (convgemm.h); what the names of its files end in
-    deep, suffix = 8, ""
+    #: terms of the sums that a block multiplies at a time (convgemm.h); what the names of its files end in; of WarpTile
+    deep, suffix, lines = 8, "", False
 
     @property
     def threads(self) -> int:
@@ -65,7 +65,8 @@ class Tile:
 class WarpTile(Tile):
     """Of down * across warps, each with so many rows and columns, or of slices of these: products in TF32.
 
-    lines: what taps of a line read is copied once for all of them (convgemm_lines_tf32.cu).
+    lines: what taps of a line read is copied once for all of them (convgemm_lines_tf32.cu); of backward_weights each
+    warp down has one of three taps (convgemm_weights_lines_tf32.cu).
     """
 
     deep: int = 16
@@ -104,6 +105,7 @@ _OF_LINES = tuple(
     for tile, peak in zip(_OF_PIXELS, (0.68, 0.66, 0.42, 0.59, 0.48, 0.33), strict=True)
 )
 _OF_TAPS = (WarpTile(2, 2, 0.55, 2), WarpTile(2, 1, 0.40, 4), WarpTile(2, 1, 0.24, 6, warp=(64, 32)))
+_OF_THREE_TAPS = WarpTile(3, 1, 0.70, 2, lines=True), WarpTile(3, 1, 0.46, 3, warp=(64, 32), lines=True)
 _FEW_OF_PIXELS, _FEW_OF_TAPS = WarpTile(2, 2, 0.36, 2, warp=(64, 32)), WarpTile(2, 1, 0.30, 6, warp=(32, 64))
 
 #: by pass, of channels that packs divide; FEW: of others
@@ -114,7 +116,11 @@ TILES: dict[str, Sequence[Tile]] = {
 }
 FEW: dict[str, Sequence[Tile]] = dict.fromkeys(TILES, (MIDDLE, SMALL))
 #: the same in TF32, of results as wide as what is read (TF32_LINES), and of others
-TF32_LINES: dict[str, Sequence[Tile]] = {"forward": _OF_LINES, "backward_data": _OF_LINES}
+TF32_LINES: dict[str, Sequence[Tile]] = {
+    "forward": _OF_LINES,
+    "backward_data": _OF_LINES,
+    "backward_weights": (*_OF_TAPS, *_OF_THREE_TAPS),
+}
 TF32_TILES: dict[str, Sequence[Tile]] = {
     "forward": _OF_PIXELS,
     "backward_data": _OF_PIXELS,
@@ -129,10 +135,9 @@ TF32_FEW: dict[str, Sequence[Tile]] = {
 
 def tiles_of(direction: str, wide: bool, tf32: bool, lines: bool = False) -> Sequence[Tile]:
     """wide: of channels that packs divide; lines: of images whose lines are as wide as those of results."""
-    if tf32 and wide and lines and direction in TF32_LINES:
-        return TF32_LINES[direction]
-    found = (TF32_TILES if wide else TF32_FEW) if tf32 else (TILES if wide else FEW)
-    return found[direction]
+    if tf32:
+        return (TF32_FEW if not wide else TF32_LINES if lines else TF32_TILES)[direction]
+    return (TILES if wide else FEW)[direction]
 
 
 def threads_of(file: str, kernel: str) -> int | None:
@@ -141,4 +146,5 @@ def threads_of(file: str, kernel: str) -> int | None:
     if not file.startswith("convgemm") or direction is None:
         return None
     few, name = "_few_" in kernel, kernel.rpartition("_")[2]
-    return next(tile.threads for tile in tiles_of(direction, not few, file.endswith("_tf32")) if tile.name == name)
+    tiles = tiles_of(direction, not few, file.endswith("_tf32"), "_lines_" in file)
+    return next(tile.threads for tile in tiles if tile.name == name)
