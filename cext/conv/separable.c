@@ -2,8 +2,9 @@
  *
  * A unit of forward is some rows of t, which a thread makes as depthwise.c does, in a strip that stays in its second
  * cache, and multiplies as direct.c does: block after block of panels of w, of each tile after tile of the strip's
- * pixels.  So t is made once, whatever co is.  backward_weights makes t again while it packs it: see
- * pointwise_weights.c.  Strips depend on the problem alone, and so do the moments that are gathered.
+ * pixels.  So t is made once, whatever co is.  Where it is normalized, that happens in the strip.  backward_weights
+ * makes t again while it packs it: see pointwise_weights.c.  Strips depend on the problem alone, and so do the moments
+ * that are gathered.
  */
 #include "separable.h"
 
@@ -12,7 +13,8 @@
 
 enum {
     STRIP_BYTES = 384 << 10, /* of t */
-    PIECES = 32              /* strips that are wanted */
+    PIECES = 32,             /* strips that are wanted */
+    AT_ONCE = 16             /* pixels for which the coefficients of some channels are loaded */
 };
 
 dtconv_conv DT(separable_pointwise)(const dtconv_conv *p, int64_t co) {
@@ -38,6 +40,7 @@ typedef struct {
     DT(direct_pass) point;
     int64_t rows, strip, strips; /* of t: all, of a strip */
     size_t of_strip;
+    const DT(conv_normalization) * between;
 } pass;
 
 static pass prepare(const dtconv_conv *p, int64_t co) {
@@ -65,6 +68,24 @@ size_t DT(separable_forward_workspace)(const dtconv_conv *p, int64_t co) {
            (size_t)s.point.threads * own_bytes(&s);
 }
 
+/* Some pixels of t, `channels` each, in their place; act: a constant where it is inlined. */
+INLINE void normalize_as(dtconv_activation act, const DT(conv_normalization) * f, int64_t pixels, int64_t channels,
+                         real *t, int64_t ld) {
+    for (int64_t i = 0; i < pixels; i += AT_ONCE)
+        for (int64_t j = 0; j < channels; j += V) {
+            const int64_t count = MIN(V, channels - j), end = MIN(pixels, i + AT_ONCE);
+            const normalizer of = normalizer_of(f, j, count);
+            for (real *at = t + i * ld + j; at < t + end * ld; at += ld)
+                store_first(at, count, normalized(of, act, load_first(at, count)));
+        }
+}
+
+static void normalize(const DT(conv_normalization) * f, int64_t pixels, int64_t channels, real *t, int64_t ld) {
+#define NORMALIZE(act) normalize_as(act, f, pixels, channels, t, ld)
+    FOR_ACTIVATIONS(f->activation, NORMALIZE)
+#undef NORMALIZE
+}
+
 static void run_strip(const pass *s, int64_t number, DT(depthwise_ring) * ring, real *strip,
                       const DT(direct_scratch) * own) {
     const int64_t row = number * s->strip, end = MIN(s->rows, row + s->strip), line = s->deep.w.written;
@@ -74,6 +95,7 @@ static void run_strip(const pass *s, int64_t number, DT(depthwise_ring) * ring, 
     DT(direct_pass) point = s->point;
     point.read = strip;
     DT(separable_rows)(&s->deep, ring, 0, s->deep.ci, row, end, strip, point.ldr);
+    if (s->between) normalize(s->between, pixels.count, point.cr, strip, point.ldr);
     for (int64_t first = 0; first < point.panels; first += point.block) {
         const int64_t last = MIN(point.panels, first + point.block), j = first * DIRECT_NR;
         if (own->sums) DT(gather_begin)(own->sums);
@@ -83,10 +105,11 @@ static void run_strip(const pass *s, int64_t number, DT(depthwise_ring) * ring, 
 }
 
 dtconv_status DT(separable_forward)(const dtconv_conv *p, int64_t co, const DT(conv_args) * a, const real *deep,
-                                    void *workspace, size_t bytes) {
+                                    const DT(conv_normalization) * between, void *workspace, size_t bytes) {
     if (!DT(separable_fits)(p, co)) return DTCONV_UNSUPPORTED;
     if (bytes < DT(separable_forward_workspace)(p, co)) return DTCONV_WORKSPACE;
     pass s = prepare(p, co);
+    s.between = between;
     DT(conv_args) of_deep = {.w = (real *)deep}, of_point = *a;
     of_point.prologue = (DT(conv_normalization)){0};
     s.deep.args = &of_deep, s.deep.read = a->x;

@@ -55,6 +55,13 @@ typedef union {
     dtconv_hconv_args h;
 } dtconv_conv_args;
 
+/* How an image is normalized; filled by dtconv_conv_set_normalization. */
+typedef union {
+    dtconv_sconv_normalization s;
+    dtconv_dconv_normalization d;
+    dtconv_hconv_normalization h;
+} dtconv_conv_normalization;
+
 /* The dtype of the elements of an array. */
 #define DTCONV_DTYPE(p) _Generic(*(p), float: DTCONV_FLOAT32, double: DTCONV_FLOAT64, uint16_t: DTCONV_BFLOAT16)
 /* The function of the precision of *p. */
@@ -202,6 +209,7 @@ typedef union {
 /* an image comes first and picks: vectors are of its precision's numbers */
 #define dtconv_conv_set_moments(image, ...) DTCONV_OF(image, conv_set_moments)(__VA_ARGS__)
 #define dtconv_conv_set_prologue(image, ...) DTCONV_OF(image, conv_set_prologue)(__VA_ARGS__)
+#define dtconv_conv_set_normalization(image, ...) DTCONV_OF(image, conv_set_normalization)(__VA_ARGS__)
 #define dtconv_conv_set_scale(image, ...) DTCONV_OF(image, conv_set_scale)(__VA_ARGS__)
 #define dtconv_conv_set_reductions(...) DTCONV_2(conv_set_reductions, __VA_ARGS__)
 #define dtconv_conv_set_residual(...) DTCONV_2(conv_set_residual, __VA_ARGS__)

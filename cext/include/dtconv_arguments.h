@@ -29,6 +29,13 @@ static inline void DT(conv_set_prologue)(void *args, const real *mean, const rea
     ((DT(conv_args) *)args)->prologue = (DT(conv_normalization)){mean, scale, beta, (dtconv_activation)activation};
 }
 
+/* normalization: a dtconv_conv_normalization. */
+static inline void DT(conv_set_normalization)(void *normalization, const real *mean, const real *scale,
+                                              const real *beta, int activation) {
+    *(DT(conv_normalization) *)normalization =
+        (DT(conv_normalization)){mean, scale, beta, (dtconv_activation)activation};
+}
+
 static inline void DT(conv_set_reductions)(void *args, const elem *x, int64_t ldx, const real *mean, const real *scale,
                                            const real *beta, int activation, const real *sum, const real *sum_x,
                                            int bypass) {

@@ -10,11 +10,12 @@
 
 /* p: the depthwise convolution from x to t, but for ldy, which is of y; co: channels of y.  In float32 and float64.
  * Arguments are those of the pointwise convolution where they are not x's: w, bias, scale, activation, residual and
- * moments; and x's: prologue. */
+ * moments; and x's: prologue.  between: t becomes act((t - mean) * scale + beta) before w meets it; NULL: it does not.
+ */
 
 /* DTCONV_UNSUPPORTED: rows of x are too long for a thread's cache (see depthwise_rows.c). */
 dtconv_status DT(separable_forward)(const dtconv_conv *p, int64_t co, const DT(conv_args) * a, const real *deep,
-                                    void *workspace, size_t bytes);
+                                    const DT(conv_normalization) * between, void *workspace, size_t bytes);
 size_t DT(separable_forward_workspace)(const dtconv_conv *p, int64_t co);
 
 /* a->w: the gradient of w, which is written; a->y: that of y. */

@@ -7,11 +7,14 @@ from pydtconv._ext.dtconv_conv cimport dtconv_conv, dtconv_conv_args, dtconv_con
 from pydtconv._ext.dtypes cimport dtconv_dtype, dtype_of
 
 cdef extern from "dtconv_any.h" nogil:
+    ctypedef struct dtconv_conv_normalization:
+        pass
     dtconv_dtype DTCONV_DTYPE(...)
     void dtconv_conv_set_moments(...)
     void dtconv_conv_set_prologue(...)
     void dtconv_conv_set_scale(...)
     void dtconv_conv_set_residual(...)
+    void dtconv_conv_set_normalization(...)
     int dtconv_separable_fits(dtconv_dtype, const dtconv_conv *, int64_t)
     size_t dtconv_separable_forward_workspace(dtconv_dtype, const dtconv_conv *, int64_t)
     size_t dtconv_separable_backward_weights_workspace(dtconv_dtype, const dtconv_conv *, int64_t)
@@ -41,7 +44,8 @@ cdef class Bound:
     cdef int64_t co
     cdef dtconv_conv_args args
     cdef const void *deep
-    cdef bint forward
+    cdef dtconv_conv_normalization between
+    cdef bint forward, normalizes
     cdef dtconv_dtype dtype
     cdef object arrays
 
@@ -50,10 +54,11 @@ cdef class Bound:
         cdef int status
         cdef size_t nbytes = 0 if workspace is None else workspace.shape[0]
         cdef void *space = &workspace[0] if nbytes else NULL
+        cdef const void *between = &self.between if self.normalizes else NULL
         with nogil:
             if self.forward:
                 status = dtconv_separable_forward(self.dtype, &self.problem, self.co, <const void *> &self.args,
-                                                  self.deep, space, nbytes)
+                                                  self.deep, between, space, nbytes)
             else:
                 status = dtconv_separable_backward_weights(self.dtype, &self.problem, self.co,
                                                            <const void *> &self.args, self.deep, space, nbytes)
@@ -62,10 +67,11 @@ cdef class Bound:
 
 def bind(tuple sizes, str direction, const element[:, :, :, :] x, deep, w, const element[:, :, :, :] y, int64_t ldx,
          int64_t ldy, bias=None, int activation=0, double alpha=0, mean=None, variance=None, tuple prologue=None,
-         const element[:, :, :, :] residual=None, int64_t ldr=0, tuple scale=None) -> Bound:
+         const element[:, :, :, :] residual=None, int64_t ldr=0, tuple scale=None, tuple between=None) -> Bound:
     """A Bound of arrays that the caller has checked: of forward, or of backward_weights, which writes w and reads y.
 
-    sizes: of the depthwise convolution.  deep: its filters; all else as in `conv.bind`.
+    sizes: of the depthwise convolution.  deep: its filters.  between: what the depthwise result is normalized with, as
+    prologue says it of x; all else as in `conv.bind`.
     """
     cdef Bound bound = Bound()
     cdef const element *like = &x[0, 0, 0, 0]
@@ -76,7 +82,8 @@ def bind(tuple sizes, str direction, const element[:, :, :, :] x, deep, w, const
     bound.deep = reals(like, deep)
     bound.forward = direction == "forward"
     bound.dtype = DTCONV_DTYPE(like)
-    bound.arrays = (x, deep, w, y, bias, mean, variance, prologue, residual, scale)
+    bound.normalizes = between is not None
+    bound.arrays = (x, deep, w, y, bias, mean, variance, prologue, residual, scale, between)
     dtconv_conv_set_arrays(args, like, reals(like, w), &y[0, 0, 0, 0], reals(like, bias), activation, alpha, False)
     if mean is not None:
         dtconv_conv_set_moments(like, args, reals(like, mean), reals(like, variance))
@@ -88,4 +95,8 @@ def bind(tuple sizes, str direction, const element[:, :, :, :] x, deep, w, const
         dtconv_conv_set_scale(like, args, reals(like, scale[0]), reals(like, scale[1]))
     if residual is not None:
         dtconv_conv_set_residual(args, &residual[0, 0, 0, 0], ldr)
+    if between is not None:
+        code = between[3]
+        dtconv_conv_set_normalization(like, <void *> &bound.between, reals(like, between[0]), reals(like, between[1]),
+                                      reals(like, between[2]), code)
     return bound

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from pydtconv.conv.problem import same_padding
+from pydtconv.ops import BatchNorm
 from pydtconv.ops.base import Cost, Retained, Spec
 from pydtconv.ops.separable_convolution import SeparableConv
 from tests.ops.harness import check_op, normal
 from tests.ops.runner import Options, run_op
 from tests.reference import conv as reference
+from tests.reference import normalization
 
 SIDES = ((1, 0), (2, 1))
 
@@ -61,6 +63,59 @@ def test_moments():
     check_op(SeparableConv(1, "same", moments=True), *arrays, reference=forward)
 
 
+def normalized(op):
+    """Both convolutions, with the normalization between them by the statistics that are given."""
+    between = op.between
+
+    def forward(x, d, w, *rest):
+        deep = d.reshape(*d.shape[:-2], 1, -1)
+        padding = [same_padding(n, k, s, 1) for n, k, s in zip(x.shape[1:-1], d.shape[:-2], op.strides, strict=True)]
+        t = reference.forward(x, deep, op.strides, padding, 1, x.shape[-1])
+        count, one = between.state[1], np.ones(t.shape[-1])
+        parameters = list(rest[:count])
+        gamma = parameters.pop(0) if between.scale else one
+        beta = parameters.pop(0) if between.center else 0 * one
+        z = normalization.batch_norm(t, gamma, beta, *parameters, between.epsilon, between.activation)
+        return reference.forward(z, w, bias=rest[count] if len(rest) > count else None)
+
+    return forward
+
+
+def between(c):
+    """gamma, beta, moving mean and variance."""
+    return normal(c, seed=5), normal(c, seed=6), normal(c, seed=7), np.abs(normal(c, seed=8)) * 2
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "relu6", "silu", "hard_silu"])
+def test_normalization_between(activation):
+    op = SeparableConv((2, 1), "same", between=BatchNorm(activation=activation, frozen=True))
+    arrays = [normal(2, 7, 6, 3), normal(3, 3, 3, 2, seed=2), normal(1, 1, 6, 5, seed=3), *between(6)]
+    check_op(op, *arrays, reference=normalized(op), needs=[False] * 7, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_normalization_between_with_a_bias(scale):
+    between_them = BatchNorm(activation="relu6", frozen=True, scale=scale, center=scale)
+    op = SeparableConv((1, 1), "same", between=between_them)
+    arrays = [normal(2, 5, 6, 3), normal(3, 3, 3, 1, seed=2), normal(1, 1, 3, 5, seed=3)]
+    arrays += [*between(3)[0 if scale else 2 :], normal(5, seed=4)]
+    check_op(op, *arrays, reference=normalized(op), needs=[False] * len(arrays))
+
+
+def test_normalization_between_with_all_that_follows():
+    """A normalization of the results, too, a residual and an activation."""
+    one, two = BatchNorm(activation="relu", frozen=True), BatchNorm(frozen=True)
+    op = SeparableConv((1, 1), "same", activation="relu", residual=True, between=one, normalization=two)
+    arrays = [normal(1, 4, 5, 3), normal(3, 3, 3, 1, seed=2), normal(1, 1, 3, 6, seed=3), *between(3)]
+
+    def expected(*given):
+        y = normalized(op)(*given[:7])
+        return np.maximum(normalization.batch_norm(y, *given[7:11], two.epsilon) + given[11], 0)
+
+    arrays += [*(2 * each for each in between(6)), normal(1, 4, 5, 6, seed=4)]
+    check_op(op, *arrays, reference=expected, needs=[False] * 12, rtol=1e-4)
+
+
 #: images of several strips, rows of more pixels than a piece, several chunks and parts of channels, many blocks of co
 SIZES = {
     "strips": ((3, 37, 15, 33), 2, 37, 1),
@@ -95,6 +150,26 @@ def test_sizes_that_are_cut(name):
         assert np.abs(found.reshape(right.shape) - right).max() <= 3e-6 * np.abs(right).max()
 
 
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_are_cut_with_a_normalization(name):
+    """Against float64 NumPy; the same bits on one thread and on two."""
+    shape, mult, co, stride = SIZES[name]
+    op = SeparableConv((stride, stride), "same", between=BatchNorm(activation="relu6", frozen=True))
+    arrays = [normal(*shape), normal(3, 3, shape[-1], mult, seed=2), normal(1, 1, shape[-1] * mult, co, seed=3)]
+    arrays += between(shape[-1] * mult)
+    one, two = (run_op(op, arrays, [], [False] * 7, Options(dtype="float32", threads=n)).y[0] for n in (1, 2))
+    assert one.tobytes() == two.tobytes()
+    right = normalized(op)(*arrays)
+    assert np.abs(one - right).max() <= 3e-6 * np.abs(right).max()
+
+
+def test_it_has_no_gradient_through_a_normalization():
+    op = SeparableConv(1, "same", between=BatchNorm(frozen=True))
+    arrays = [normal(1, 3, 3, 2), normal(3, 3, 2, 1, seed=2), normal(1, 1, 2, 3, seed=3), *between(2)]
+    with pytest.raises(NotImplementedError, match="has no gradient: plans make it for predictions alone"):
+        run_op(op, arrays, [normal(1, 3, 3, 3)], [True] + [False] * 6, Options())
+
+
 def test_what_it_retains():
     op = SeparableConv(activation="relu")
     assert op.retains((True, True, True)) == Retained(x=(0, 1, 2), y=(0,))
@@ -126,3 +201,14 @@ def test_costs():
 def test_errors(shapes, message):
     with pytest.raises(ValueError, match=message):
         SeparableConv().infer(*map(Spec, shapes))
+
+
+def test_errors_of_the_normalization_between():
+    op, three = (
+        SeparableConv(between=BatchNorm(frozen=True)),
+        [Spec(s) for s in ((1, 4, 4, 3), (3, 3, 3, 2), (1, 1, 6, 5))],
+    )
+    with pytest.raises(ValueError, match="x, d, w, 4 of the normalization between and perhaps b, got 3 inputs"):
+        op.infer(*three)
+    with pytest.raises(ValueError, match=r"beta must have shape \(6,\) .* got shape \(5,\)"):
+        op.infer(*three, Spec((6,)), Spec((5,)), Spec((6,)), Spec((6,)))

@@ -3,18 +3,26 @@
 Forward neither writes nor reads it, and training does not keep it: it is made again while the gradient of the pointwise
 filters is computed.  That takes about as long as reading it; where it takes longer by more than a few percent of both
 convolutions, as with large filters and few results, they stay apart.
+
+In prediction a batch normalization with its activation may stand between them, as in MobileNets.  In training its
+statistics need the whole depthwise result before the first of it is multiplied: it would be made four times.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from typing import NamedTuple
+
 from pydtconv import config
+from pydtconv.conv.activations import OF_NORMALIZED
 from pydtconv.conv.algorithms import TABLE
 from pydtconv.conv.problem import DIRECTIONS
 from pydtconv.conv.selection import HARDLY_LONGER, seconds_to_read
-from pydtconv.graph.ir.graph import Graph, Node
-from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer
+from pydtconv.graph.ir.graph import Graph, Node, Tensor
+from pydtconv.graph.ir.rewriting import absorb, consumers, sole_consumer, updated_state
 from pydtconv.kernels.cpu.separable_convolution import can_be_made
 from pydtconv.ops.convolution import Conv, DepthwiseConv
+from pydtconv.ops.normalization import BatchNorm
 from pydtconv.ops.separable_convolution import SeparableConv
 
 #: times that the depthwise result goes through memory where it is stored: written, which reads it first, and read twice
@@ -29,17 +37,13 @@ def join_separable(graph: Graph) -> None:
         return
     if config.conv_workspace_limit() is not None:  # the workspace has the gradient of the depthwise result
         return
-    readers = consumers(graph)
+    readers, updated = consumers(graph), updated_state(graph)
     for node in list(graph.nodes):
-        op = node.op
-        if not isinstance(op, DepthwiseConv) or len(node.inputs) != 2 or not _is_plain(op):
+        found = _pair(graph, node, readers, updated)
+        if found is None or not _pays(graph, node, found):
             continue
-        consumer = sole_consumer(graph, node, readers)
-        if consumer is None or consumer.inputs[0] is not node.outputs[0] or not _is_pointwise(consumer):
-            continue
-        if not _pays(graph, node, consumer):
-            continue
-        point = consumer.op
+        op, point = node.op, found.point.op
+        assert isinstance(op, DepthwiseConv)
         assert isinstance(point, Conv)
         joined = SeparableConv(
             op.strides,
@@ -49,17 +53,62 @@ def join_separable(graph: Graph) -> None:
             point.alpha,
             normalization=point.normalization,
             residual=point.residual,
+            between=found.between,
         )
-        place = graph.nodes.index(consumer)
-        absorb(graph, node, consumer, joined, (*node.inputs, *consumer.inputs[1:]))
+        place = graph.nodes.index(found.point)
+        graph.nodes.insert(place, node)  # behind all that the pointwise convolution reads
         graph.nodes.remove(node)
-        graph.nodes.insert(place - 1, node)  # behind all that the pointwise convolution reads
+        absorb(
+            graph,
+            node,
+            found.point,
+            joined,
+            (*node.inputs[:2], found.point.inputs[1], *found.coefficients, *found.point.inputs[2:]),
+        )
+        if found.normalization is not None:
+            graph.nodes.remove(found.normalization)
 
 
-def _is_plain(op: DepthwiseConv) -> bool:
-    """Whether nothing follows its sums, and its algorithm is open."""
-    behind = op.activation not in (None, "linear") or op.moments or op.normalization or op.halo
-    return not behind and op.algorithm in (None, "auto")
+class Pair(NamedTuple):
+    """The pointwise convolution behind a depthwise one, and what stands between: the normalization, its inputs but the
+    first, and its node, where that is one.
+    """
+
+    point: Node
+    between: BatchNorm | None = None
+    coefficients: tuple[Tensor, ...] = ()
+    normalization: Node | None = None
+
+
+def _pair(graph: Graph, node: Node, readers: dict[Tensor, list[Node]], updated: set[Tensor]) -> Pair | None:
+    op = node.op
+    if not isinstance(op, DepthwiseConv) or op.moments or op.halo or op.algorithm not in (None, "auto"):
+        return None
+    consumer = sole_consumer(graph, node, readers)
+    if consumer is None or consumer.inputs[0] is not node.outputs[0]:
+        return None
+    plain = op.activation in (None, "linear") and op.normalization is None and len(node.inputs) == 2
+    if plain and _is_pointwise(consumer):
+        return Pair(consumer)
+    if graph.has_backward or graph.training:
+        return None
+    if op.normalization is not None and op.activation in OF_NORMALIZED and op.bias_of(node.inputs) is None:
+        between = dataclasses.replace(op.normalization, activation=op.activation)
+        return Pair(consumer, between, node.inputs[2:]) if _is_pointwise(consumer) else None
+    if not plain or not _is_known(consumer) or not updated.isdisjoint(consumer.inputs[1:]):
+        return None
+    point = sole_consumer(graph, consumer, readers)
+    if point is None or point.inputs[0] is not consumer.outputs[0] or not _is_pointwise(point):
+        return None
+    assert isinstance(consumer.op, BatchNorm)
+    return Pair(point, consumer.op, consumer.inputs[1:], consumer)
+
+
+def _is_known(node: Node) -> bool:
+    """Whether the node normalizes by statistics that are there before."""
+    op = node.op
+    frozen = isinstance(op, BatchNorm) and op.frozen and op.activation in OF_NORMALIZED
+    return frozen and all(tensor.node is None for tensor in node.inputs[1:])
 
 
 def _is_pointwise(node: Node) -> bool:
@@ -69,10 +118,10 @@ def _is_pointwise(node: Node) -> bool:
     return op.problem(*(tensor.spec for tensor in node.inputs[:2])).is_pointwise
 
 
-def _pays(graph: Graph, node: Node, consumer: Node) -> bool:
+def _pays(graph: Graph, node: Node, found: Pair) -> bool:
     """Whether it can be done, and takes hardly longer; a batch that is not known counts as one image."""
-    deep = node.op.problem(*(tensor.spec for tensor in node.inputs))  # type: ignore[attr-defined]
-    point = consumer.op.problem(*(tensor.spec for tensor in consumer.inputs[:2]))  # type: ignore[attr-defined]
+    deep = node.op.problem(*(tensor.spec for tensor in node.inputs[:2]))  # type: ignore[attr-defined]
+    point = found.point.op.problem(*(tensor.spec for tensor in found.point.inputs[:2]))  # type: ignore[attr-defined]
     if not can_be_made(deep, point.co):
         return False
     if not graph.has_backward:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pydtconv._ext import conv as conv_ext
+from pydtconv._ext import norm
 from pydtconv._ext import separable as ext
 from pydtconv.conv.activations import FUSED
 from pydtconv.conv.algorithms import TABLE
@@ -20,7 +21,7 @@ from pydtconv.conv.arrays import as_planes, check_dense, pixel_stride
 from pydtconv.conv.bound_passes import AFTER_NORMALIZATION, Normalization, bind, run
 from pydtconv.conv.problem import ConvProblem
 from pydtconv.conv.selection import choose, workspace_bytes
-from pydtconv.kernels.base import Call, Pass, Prologue, in_parts, scratch, sequence
+from pydtconv.kernels.base import Call, Pass, Prologue, in_parts, nothing, scratch, sequence
 from pydtconv.kernels.cpu.convolution import MeasuredConvKernel
 from pydtconv.kernels.cpu.moments import moments_in
 from pydtconv.kernels.cpu.rows import spec_of
@@ -79,8 +80,7 @@ class SeparableConvKernel(MeasuredConvKernel[SeparableConv]):
         for value, name in ((d, "d"), (w, "w")):
             check_dense(value, name)
         if p.prologue is not None:
-            *vectors, activation = _through(p.prologue)
-            more["prologue"] = *vectors, AFTER_NORMALIZATION[activation]
+            more["prologue"] = _coded(_through(p.prologue))
         strides = pixel_stride(x, "x"), pixel_stride(y, "y")
         sizes = self._problem_of(x, d).sizes
         call: Callable[..., int] = ext.bind(
@@ -88,7 +88,20 @@ class SeparableConvKernel(MeasuredConvKernel[SeparableConv]):
         )
         return call
 
+    def _between(self, p: Pass) -> tuple[Normalization | None, Call]:
+        """What t is normalized with, and the call that finds it."""
+        between = self.op.between
+        if between is None:
+            return None, nothing
+        parameters = [None, *self.op.between_of(p.x)]  # as if t were there
+        mean, variance = (parameters[i] for i in between.state)
+        inverse, scale = p.saved["between_inverse"], p.saved["between_scale"]
+        gamma, beta = parameters[1] if between.scale else None, between.beta_of(parameters)
+        find = norm.bind_coefficients(variance, gamma, between.epsilon, inverse, scale)
+        return (mean, scale, beta, between.activation), find
+
     def forward(self, p: Pass) -> Call:
+        between, find_between = self._between(p)
         scale, find_scale = self._scale(p)
         mean, variance = moments_in(p.y[1]) if len(p.y) > 1 else (None, None)
         residual = self.op.residual_of(p.x)
@@ -105,11 +118,14 @@ class SeparableConvKernel(MeasuredConvKernel[SeparableConv]):
             residual=None if residual is None else as_planes(residual),
             ldr=0 if residual is None else pixel_stride(residual, "residual"),
             scale=scale,
+            between=None if between is None else _coded(between),
         )
         need = self.workspace("forward", *map(spec_of, p.x[:3]))
-        return sequence([find_scale, in_parts({"forward": _in_scratch(call, p.workspace, need)}, p.run)])
+        return sequence([find_between, find_scale, in_parts({"forward": _in_scratch(call, p.workspace, need)}, p.run)])
 
     def backward(self, p: Pass) -> Call:
+        if self.op.between is not None:
+            raise NotImplementedError(f"{self.op.name} has no gradient: plans make it for predictions alone")
         deep, point = self._problems(p)
         need = max(self._finish_backward(p, p.dy[0])[1], self._backward_workspace(deep, point))
         if p.workspace is not None and p.workspace.size >= need:
@@ -159,6 +175,11 @@ class SeparableConvKernel(MeasuredConvKernel[SeparableConv]):
 
 def _through(prologue: Prologue) -> Normalization:
     return prologue.mean, prologue.scale, prologue.beta, prologue.activation
+
+
+def _coded(normalization: Normalization) -> tuple[Any, ...]:
+    *vectors, activation = normalization
+    return *vectors, AFTER_NORMALIZATION[activation]
 
 
 def _aligned(spec: Spec) -> int:

@@ -13,6 +13,7 @@ from pydtconv import config, layers, ops
 from pydtconv.graph import Executor, Graph, Memory, Plan, build_plan
 from pydtconv.graph.passes import separable_convolutions
 from pydtconv.ops.base import Spec
+from pydtconv.ops.separable_convolution import SeparableConv
 from tests.graph.tables import without
 
 SIZE, CHANNELS = 12, 20
@@ -96,6 +97,89 @@ def branches(x: Any) -> Any:
 )
 def test_what_looks_like_it_stays(make: Callable[[Any], Any]) -> None:
     assert not any(kind.startswith("separable") for kind in kinds(make))
+
+
+def mobile(activation: Any = None, **between: Any) -> Callable[[Any], Any]:
+    """A depthwise convolution, a normalization with its activation, and a pointwise one that is normalized, too."""
+
+    def make(x: Any) -> Any:
+        y = layers.DepthwiseConv2D(3, padding="same", use_bias=False)(x)
+        y = layers.BatchNormalization(**between)(y)
+        y = y if activation is None else activation(y)
+        y = layers.Conv2D(CHANNELS, 1, use_bias=False)(y)
+        return layers.add([x, layers.BatchNormalization()(y)])
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("activation", "kind"),
+    [
+        (None, None),
+        (layers.ReLU(), "relu"),
+        (layers.ReLU(6.0), "relu6"),
+        (layers.Activation("silu"), "silu"),
+        (layers.Activation("hard_silu"), "hard_silu"),
+    ],
+    ids=["none", "relu", "relu6", "silu", "hard_silu"],
+)
+def test_in_prediction_a_normalization_may_stand_between(activation: Any, kind: str | None) -> None:
+    (node,) = build_plan(traced(mobile(activation), training=False)).graph.nodes
+    assert node.op.name == "separableconv+norm+add"
+    assert isinstance(node.op, SeparableConv)
+    assert node.op.between is not None
+    assert node.op.between.activation == kind
+    assert len(node.inputs) == 3 + 4 + 4 + 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        mobile(layers.Activation("tanh")),
+        lambda x: mobile()(layers.DepthwiseConv2D(3, padding="same")(x)),
+        lambda x: layers.Conv2D(4, 1)(layers.BatchNormalization()(layers.DepthwiseConv2D(3)(x))),
+        lambda x: layers.Conv2D(4, 3)(layers.BatchNormalization()(layers.DepthwiseConv2D(3, use_bias=False)(x))),
+    ],
+    ids=["another activation", "what comes before", "bias", "3x3"],
+)
+def test_what_looks_like_a_normalization_between_stays(make: Callable[[Any], Any]) -> None:
+    assert kinds(make).count("depthwiseconv") == 1
+
+
+def test_in_training_the_normalization_is_an_operator() -> None:
+    assert kinds(mobile(layers.ReLU(6.0)), training=True) == ["depthwiseconv", "conv"]
+
+
+def test_predictions_through_a_normalization_are_those_of_all_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after training, which changes the statistics; the depthwise results are not in the plan's memory."""
+
+    def network() -> keras.Model:
+        keras.utils.set_random_seed(3)
+        inputs = x = keras.Input((16, 16, 20))
+        for activation in (layers.ReLU(6.0), layers.ReLU(), layers.Activation("hard_silu"), None):
+            x = mobile(activation)(x)
+        model = keras.Model(inputs, layers.Dense(3)(layers.GlobalAveragePooling2D()(x)))
+        model.compile(keras.optimizers.SGD(0.05), "mse")
+        return model
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 16, 16, 20)).astype("float32"), rng.normal(size=(8, 3)).astype("float32")
+
+    def found() -> tuple[list[np.ndarray], int, int]:
+        model = network()
+        values = [model.predict(x, verbose=0)]
+        model.fit(x, y, batch_size=8, epochs=3, verbose=0)
+        plan = build_plan(traced(model, training=False, shape=x.shape))
+        return [*values, model.predict(x, verbose=0)], str(plan).count("separableconv+norm"), plan.arena_bytes
+
+    joined, count, nbytes = found()
+    assert count == 4
+    monkeypatch.setattr(separable_convolutions, "_pays", lambda *_: False)
+    apart, none, before = found()
+    assert none == 0
+    assert nbytes < before
+    for a, b in zip(joined, apart, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_the_cost_model_keeps_them_apart_where_making_it_again_takes_long() -> None:
