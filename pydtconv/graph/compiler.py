@@ -103,7 +103,7 @@ def _build_plan(
         if plan.peak_bytes <= memory_limit:
             return compiler.dumped(plan)
     if offload is not None:
-        return compiler.dumped(compiler.offloading(offload, variant, memory_limit))
+        return compiler.dumped(compiler.offloading_or_recomputing(offload, variant, memory_limit, recompute))
     smallest = plan
     if recompute is None and graph.elided:  # what else is recomputed has these images in memory
         plan = compiler.recomputing_little(memory_limit)
@@ -196,6 +196,24 @@ class _Compiler:
     def plan(self, recompute: Collection[Tensor] | None) -> Plan:
         """The plan in which backward recomputes these tensors, None for those that are cheap to."""
         return self.finish(self.layout(recompute))
+
+    def offloading_or_recomputing(
+        self, offload: Offload, variant: str, limit: int, recompute: Collection[Tensor] | None
+    ) -> Plan:
+        """The plan with the least predicted time, else one that recomputes tensors of little arithmetic alone, which
+        may need less at a time.  Raises MemoryLimitError.
+        """
+        try:
+            return self.offloading(offload, variant, limit)
+        except MemoryLimitError as error:
+            smallest = error.smallest_bytes
+        self.choose_anew(CompileOptions(variant, kept_bytes=0))
+        if recompute is not None or not self.graph.elided:
+            raise MemoryLimitError(limit, smallest)
+        plan = self.recomputing_little(limit)
+        if plan.peak_bytes > limit:
+            raise MemoryLimitError(limit, min(smallest, plan.peak_bytes))
+        return plan
 
     def recomputing_little(self, limit: int) -> Plan:
         """The plan within the limit that recomputes the fewest tensors of little arithmetic, else the smallest one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,6 +133,16 @@ def test_results_of_depthwise_convolutions_come_first_and_weights_are_the_same()
     for other in weights[1:]:
         for a, b in zip(weights[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_limit_that_is_met_without_offload_is_met_with_it(tmp_path: Path) -> None:
+    model = mobile()
+    least = smallest(model, 16)
+    with pytest.raises(MemoryLimitError, match="the smallest plan") as error:
+        model.plan(16, memory_limit=1, offload=True)
+    assert error.value.smallest_bytes <= least
+    x, y = np.random.default_rng(0).random((16, 32, 32, 3), np.float32), np.zeros(16)
+    model.fit(x, y, batch_size=16, verbose=0, memory_limit=least, offload=tmp_path)
 
 
 def test_fit_with_a_limit_that_cannot_be_met_changes_nothing() -> None:
