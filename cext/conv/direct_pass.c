@@ -11,10 +11,18 @@ enum {
     FEW_TILES = 4            /* of pixels for which filters are not packed */
 };
 
+/* Units of work, the more the better threads share them.  Where most pixels lie at borders, others of the same taps are
+ * those of other images alone: tiles of fewer images would have few rows. */
+static int64_t units_wanted(const DT(direct_pass) * s) {
+    const int64_t high = s->h.written - 2 * (s->h.taps - 1), wide = s->w.written - 2 * (s->w.taps - 1);
+    const int inner = high > 0 && wide > 0 && 2 * high * wide >= s->h.written * s->w.written;
+    return s->threads == 1 ? 1 : inner ? UNITS * s->threads : s->threads;
+}
+
 /* Chunks of as much as fits into the cache, and at least some units for each thread: where images are too few for that,
  * by fewer panels in a block, as borders within an image cost; then by smaller chunks. */
 static void cut(DT(direct_pass) * s) {
-    const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), units = UNITS * s->threads;
+    const int64_t panel = s->depth * DIRECT_NR * (int64_t)sizeof(real), units = units_wanted(s);
     const int64_t plane = s->h.written * s->w.written, planes = s->n * s->d.written, pixels = planes * plane;
     const int64_t read = s->n * s->d.read * s->h.read * s->w.read * s->cr * (int64_t)sizeof(real);
     const int64_t chunks = dtconv_ceil_div(read, CHUNK_BYTES);
