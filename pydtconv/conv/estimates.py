@@ -37,6 +37,8 @@ POINTWISE = {"products": 0.83, "filters": 0.115, "calls": 0.1}
 
 #: what fft by phases (strides) takes beyond its model: tiles of phases are small, and of many channels
 PHASES = {"signals": 1.15, "images": 1.6}
+#: what it takes of its model for filters of seven taps and more
+WIDE_FILTERS = 0.75
 
 
 #: multiplications of vectors that take as long as the sum of a vector's numbers, and the rest that a result takes
@@ -52,6 +54,12 @@ IN_CACHE, NARROW_ROWS = 2 << 20, 64
 #: products of vectors in turns below which the processor waits for a sum; operations that take as long as to begin
 #: with pixels that other taps meet
 LATENCY, BEGINNING = 8, 1.2e4
+
+#: bytes below which what is packed of an image at once, or added to one, takes as long as if it were so many
+SHORT_RUN = {"forward": 60, "backward_data": 120, "backward_weights": 60}
+
+#: pixels below which filters' gradients are sums of few products, and by how much writing them takes longer then
+FEW_PIXELS, OF_FEW_PIXELS = 64, 10.0
 
 #: elements of B of which `strassen` packs the sums at a time (cext/gemm/strassen.c)
 _PACKED = 4 * (32 << 20) // 7 // 4
@@ -99,18 +107,25 @@ def _seen(p: ConvProblem) -> ConvProblem:
 
 
 def work_of_gemm(p: ConvProblem, direction: str) -> Work:
-    """An m x co x k product; the matrix of pointwise convolutions is the image, which only backward_weights packs."""
+    """An m x co x k product; the matrix of pointwise convolutions is the image, which only backward_weights packs.
+
+    Numbers that lie side by side in x are packed together: few channels are short runs.  Of few pixels filters'
+    gradients are sums of few products, and writing them takes longer.
+    """
     p = _seen(p)
     ci, co, taps, pixels = p.ci // p.groups, p.co // p.groups, prod(p.kernel), p.n * prod(p.out)
     k = taps * ci if direction == "forward" else _vectors(taps * ci, p)
     wide = co if direction == "backward_data" else _vectors(co, p)
     packed = taps > 1 or direction == "backward_weights"
+    run = ci * _itemsize(p) * (p.kernel[-1] if p.dilation[-1] == 1 else 1)
+    short = max(1.0, SHORT_RUN[direction] / run) if taps > 1 else 1.0
+    few = 1 + OF_FEW_PIXELS * min(1.0, FEW_PIXELS / pixels) if direction == "backward_weights" else 1.0
     return Work(
         products=2.0 * p.groups * (pixels + 8) * k * wide * _itemsize(p) / 4,
         tiles=0.0,
-        matrix=float(packed * pixels * taps * p.ci * _itemsize(p)),
+        matrix=float(packed * pixels * taps * p.ci * _itemsize(p)) * short,
         images=_images(p),
-        filters=float(taps * ci * p.co * _itemsize(p)),
+        filters=float(taps * ci * p.co * _itemsize(p)) * few,
         calls=p.groups,
     )
 
@@ -338,6 +353,7 @@ def _work_of_tiles(p: ConvProblem, direction: str, kind: str) -> Work:
 def work_of_fft(p: ConvProblem, direction: str, basis: bases.Basis | None = None, family: str = "fft") -> Work:
     """What the C library's model says, which chooses the basis by it; of `basis`, where there is one."""
     beyond = 1.0 if {p.sh, p.sw} == {1} else PHASES["signals" if p.ih == 1 else "images"]
+    beyond *= WIDE_FILTERS if max(p.kernel) >= 7 and p.dtype != "bfloat16" else 1.0
     return Work(bases.seconds(p, direction, basis, family) * beyond * 1e12, 0.0, 0.0, _images(p), 0.0, p.groups)
 
 
@@ -364,7 +380,7 @@ COSTS: dict[tuple[str, str], Work] = {
     ("convgemm_trans", "backward_weights"): Work(4.94, 0, 23.1, 23.8, 7.92, 0),
     ("direct", "forward"): Work(4.67, 2.37e04, 0, 9.48, 115, 0),
     ("direct", "backward_data"): Work(4.88, 3.32e03, 0, 7.55, 129, 3.7e06),
-    ("direct", "backward_weights"): Work(5.22, 1.38, 0, 23.4, 68.9, 1.44e07),
+    ("direct", "backward_weights"): Work(5.22, 1.38, 0, 23.4, 68.9, 4.3e06),
     ("strassen", "forward"): Work(4.63, 60, 76, 24, 55.3, 0),  # as by matrix products; tiles as on Zen 4 and 5
     ("strassen", "backward_data"): Work(4.66, 60, 42.9, 32.9, 63.3, 0),
     ("strassen", "backward_weights"): Work(4.7, 90, 78, 62.7, 1.95, 0),
@@ -374,12 +390,12 @@ COSTS: dict[tuple[str, str], Work] = {
     ("direct_bf16", "forward"): Work(0.25, 6.36e05, 0, 39, 185, 0),
     ("direct_bf16", "backward_data"): Work(0.3, 0, 0, 89.6, 216, 0),
     ("direct_bf16", "backward_weights"): Work(1.09, 1.24e05, 108, 0, 215, 0),
-    ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 0),
-    ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 0),
-    ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 0),
-    ("winograd_large", "forward"): Work(6.2, 0, 0, 2.54, 32, 0),
-    ("winograd_large", "backward_data"): Work(5, 39.4, 0, 0, 34, 0),
-    ("winograd_large", "backward_weights"): Work(7.3, 0.765, 0, 0, 19, 0),
+    ("winograd", "forward"): Work(5.5, 0, 0, 2.54, 47.4, 5e06),
+    ("winograd", "backward_data"): Work(4.4, 39.4, 0, 0, 50.3, 5e06),
+    ("winograd", "backward_weights"): Work(6.53, 0.765, 0, 0, 19, 5e06),
+    ("winograd_large", "forward"): Work(6.2, 0, 0, 2.54, 32, 5e06),
+    ("winograd_large", "backward_data"): Work(5, 39.4, 0, 0, 34, 5e06),
+    ("winograd_large", "backward_weights"): Work(7.3, 0.765, 0, 0, 19, 5e06),
     ("winograd_bf16", "forward"): Work(20, 40, 0, 0, 100, 0),
     ("winograd_bf16", "backward_data"): Work(20, 40, 0, 0, 100, 0),  # on any kernel but those of OF_BFLOAT16
     ("winograd_bf16", "backward_weights"): Work(20, 40, 0, 0, 100, 0),
