@@ -83,7 +83,11 @@ def writing(file: Any, nbytes: int) -> Iterator[h5py.File]:
     """
     import h5py
 
-    output = _Output(file)
+    told = f"no memory to write weights of {nbytes / (1 << 20):.1f} MiB"
+    try:
+        output = _Output(file)
+    except MemoryError as error:
+        raise MemoryError(told) from error
     with uninterrupted():
         try:
             with h5py.File(output, "w") as h5:
@@ -95,7 +99,7 @@ def writing(file: Any, nbytes: int) -> Iterator[h5py.File]:
     if (isinstance(output.error, OSError) and output.error.errno) or not isinstance(output.error, Exception | None):
         raise output.error
     if output.error is not None:
-        raise MemoryError(f"no memory to write weights of {nbytes / (1 << 20):.1f} MiB") from output.error
+        raise MemoryError(told) from output.error
 
 
 class _Output:
