@@ -120,8 +120,9 @@ def work_of_gemm(p: ConvProblem, direction: str) -> Work:
     run = ci * _itemsize(p) * (p.kernel[-1] if p.dilation[-1] == 1 else 1)
     short = max(1.0, SHORT_RUN[direction] / run) if taps > 1 else 1.0
     few = 1 + OF_FEW_PIXELS * min(1.0, FEW_PIXELS / pixels) if direction == "backward_weights" else 1.0
+    begun = 0 if direction == "backward_weights" else 8  # rows of the last tile, and what a row of tiles begins with
     return Work(
-        products=2.0 * p.groups * (pixels + 8) * k * wide * _itemsize(p) / 4,
+        products=2.0 * p.groups * (pixels + begun) * k * wide * _itemsize(p) / 4,
         tiles=0.0,
         matrix=float(packed * pixels * taps * p.ci * _itemsize(p)) * short,
         images=_images(p),
