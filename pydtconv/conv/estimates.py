@@ -37,7 +37,7 @@ POINTWISE = {"products": 0.83, "filters": 0.115, "calls": 0.1}
 
 #: what fft by phases (strides) takes beyond its model: tiles of phases are small, and of many channels
 PHASES = {"signals": 1.15, "images": 1.6}
-#: what it takes of its model for filters of seven taps and more
+#: what it takes of its model for filters of seven taps and more, without strides
 WIDE_FILTERS = 0.75
 
 
@@ -354,7 +354,8 @@ def _work_of_tiles(p: ConvProblem, direction: str, kind: str) -> Work:
 def work_of_fft(p: ConvProblem, direction: str, basis: bases.Basis | None = None, family: str = "fft") -> Work:
     """What the C library's model says, which chooses the basis by it; of `basis`, where there is one."""
     beyond = 1.0 if {p.sh, p.sw} == {1} else PHASES["signals" if p.ih == 1 else "images"]
-    beyond *= WIDE_FILTERS if max(p.kernel) >= 7 and p.dtype != "bfloat16" else 1.0
+    wide = max(p.kernel) >= 7 and {*p.strides} == {1} and p.dtype != "bfloat16"
+    beyond *= WIDE_FILTERS if wide else 1.0
     return Work(bases.seconds(p, direction, basis, family) * beyond * 1e12, 0.0, 0.0, _images(p), 0.0, p.groups)
 
 
